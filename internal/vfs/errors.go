@@ -1,0 +1,6 @@
+package vfs
+
+import "errors"
+
+// ErrLocked says that somebody else has the lock.
+var ErrLocked = errors.New("locked by another process")
