@@ -1,0 +1,312 @@
+package protocol
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sundial-mq/sundial/internal/mq"
+)
+
+// RegisterBrokerHeader is the header of REGISTER_BROKER (103).
+type RegisterBrokerHeader struct {
+	BrokerName      string `h:"brokerName,required"`
+	BrokerAddr      string `h:"brokerAddr,required"`
+	Cluster         string `h:"clusterName,required"`
+	HAServerAddr    string `h:"haServerAddr,required"`
+	BrokerID        int64  `h:"brokerId,required"`
+	HeartbeatMillis *int64 `h:"heartbeatTimeoutMillis"` // silent for longer means gone; nil: the name server's own rule
+	ActingMaster    *bool  `h:"enableActingMaster"`     // nil: an older broker
+	Compressed      bool   `h:"compressed"`
+	BodyCRC         int32  `h:"bodyCrc32"` // 0: not said
+}
+
+// RegisterBrokerResponse is the header of its answer: a slave learns who its
+// master is.
+type RegisterBrokerResponse struct {
+	HAServerAddr string `h:"haServerAddr"`
+	MasterAddr   string `h:"masterAddr"`
+}
+
+// UnregisterBrokerHeader is the header of UNREGISTER_BROKER (104).
+type UnregisterBrokerHeader struct {
+	BrokerName string `h:"brokerName,required"`
+	BrokerAddr string `h:"brokerAddr,required"`
+	Cluster    string `h:"clusterName,required"`
+	BrokerID   int64  `h:"brokerId,required"`
+}
+
+// QueryDataVersionHeader is the header of QUERY_DATA_VERSION (322); its body is
+// an mq.DataVersion.
+type QueryDataVersionHeader struct {
+	BrokerName string `h:"brokerName,required"`
+	BrokerAddr string `h:"brokerAddr,required"`
+	Cluster    string `h:"clusterName,required"`
+	BrokerID   int64  `h:"brokerId,required"`
+}
+
+// QueryDataVersionResponse is the header of its answer.
+type QueryDataVersionResponse struct {
+	Changed bool `h:"changed,required"`
+}
+
+// BrokerHeartbeatHeader is the header of BROKER_HEARTBEAT (904).
+type BrokerHeartbeatHeader struct {
+	Cluster         string `h:"clusterName,required"`
+	BrokerAddr      string `h:"brokerAddr,required"`
+	BrokerName      string `h:"brokerName,required"`
+	BrokerID        *int64 `h:"brokerId"`
+	HeartbeatMillis *int64 `h:"heartbeatTimeoutMills"`
+}
+
+// TopicTable is a broker's topics with their version: part of a registration,
+// and the body of the answer to GET_ALL_TOPIC_CONFIG (21). Queue mappings belong
+// to static topics and are carried as they are.
+type TopicTable struct {
+	DataVersion    mq.DataVersion               `json:"dataVersion"`
+	MappingVersion *mq.DataVersion              `json:"mappingDataVersion,omitempty"`
+	Topics         Map[string, *mq.TopicConfig] `json:"topicConfigTable"`
+	MappingDetail  Map[string, json.RawMessage] `json:"topicQueueMappingDetailMap"`
+	MappingInfo    Map[string, json.RawMessage] `json:"topicQueueMappingInfoMap"`
+}
+
+// RegisterBrokerBody is the body of REGISTER_BROKER (103).
+type RegisterBrokerBody struct {
+	FilterServers Set[string] `json:"filterServerList"`
+	Table         TopicTable  `json:"topicConfigSerializeWrapper"`
+}
+
+// CRC32 is RocketMQ's checksum of a body: IEEE without its top bit.
+func CRC32(b []byte) int32 { return int32(crc32.ChecksumIEEE(b) & 0x7fffffff) }
+
+// maxRegistration bounds what a compressed registration may unpack to.
+const maxRegistration = 64 << 20
+
+// Encode writes a registration, plain or compressed, with its checksum.
+func (b *RegisterBrokerBody) Encode(compressed bool) (body []byte, crc int32) {
+	if !compressed {
+		body = EncodeBody(b)
+	} else {
+		body = b.compress()
+	}
+	return body, CRC32(body)
+}
+
+// The unpacked form of a compressed registration, all numbers big endian:
+//
+//	+----+------------------+-------+----------------------+----+----------------+-------+----------------+
+//	| n4 | data version     | cnt 4 | cnt x (n4, topic)    | n4 | filter servers | cnt 4 | cnt x (n4,     |
+//	|    | JSON             |       |                      |    | JSON           |       | queue mapping) |
+//	+----+------------------+-------+----------------------+----+----------------+-------+----------------+
+//
+//	topic: "name readQueues writeQueues perm filterType attributesJSON", blanks between;
+//	the attributes may be missing. The queue mappings come from brokers since 5.0.
+func (b *RegisterBrokerBody) compress() []byte {
+	var raw []byte
+	put := func(text []byte) {
+		raw = binary.BigEndian.AppendUint32(raw, uint32(len(text)))
+		raw = append(raw, text...)
+	}
+	put(EncodeBody(&b.Table.DataVersion))
+	names := make([]string, 0, len(b.Table.Topics))
+	for name := range b.Table.Topics {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	raw = binary.BigEndian.AppendUint32(raw, uint32(len(names)))
+	for _, name := range names {
+		t := b.Table.Topics[name]
+		attributes := t.Attributes
+		if attributes == nil {
+			attributes = map[string]string{}
+		}
+		text := fmt.Appendf(nil, "%s %d %d %d %s ", t.Name, t.ReadQueues, t.WriteQueues, t.Perm, t.Filter)
+		put(append(text, EncodeBody(attributes)...))
+	}
+	put(EncodeBody(b.FilterServers))
+	raw = binary.BigEndian.AppendUint32(raw, uint32(len(b.Table.MappingInfo)))
+	for _, info := range b.Table.MappingInfo {
+		put(info)
+	}
+	var out bytes.Buffer
+	w, err := zlib.NewWriterLevel(&out, zlib.BestCompression)
+	if err == nil {
+		_, err = w.Write(raw)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		panic(fmt.Sprintf("protocol: compressing into memory: %v", err))
+	}
+	return out.Bytes()
+}
+
+// DecodeRegisterBroker reads the body of a registration from a broker of the
+// given version (MQVersion). It is taken for compressed when the header says so,
+// and when it begins as zlib data does: RocketMQ 5 may compress without saying
+// it.
+func DecodeRegisterBroker(h *RegisterBrokerHeader, version int32, body []byte) (*RegisterBrokerBody, error) {
+	if h.BodyCRC != 0 {
+		if crc := CRC32(body); crc != h.BodyCRC {
+			return nil, fmt.Errorf("%w: crc32 not match: the body has %d, the header says %d", mq.ErrSystem, crc, h.BodyCRC)
+		}
+	}
+	b := &RegisterBrokerBody{}
+	switch {
+	case h.Compressed || len(body) > 2 && body[0] == 0x78 && binary.BigEndian.Uint16(body)%31 == 0:
+		if err := b.uncompress(version, body); err != nil {
+			return nil, fmt.Errorf("%w: compressed registration: %v", mq.ErrInvalid, err)
+		}
+	case len(body) == 0: // a broker without topics
+	case version > 0 && version <= versionOldRegistration:
+		if err := DecodeBody(body, &b.Table); err != nil {
+			return nil, err
+		}
+	default:
+		if err := DecodeBody(body, b); err != nil {
+			return nil, err
+		}
+	}
+	for name, t := range b.Table.Topics {
+		if t == nil {
+			return nil, fmt.Errorf("%w: topic %q has no config", mq.ErrInvalid, name)
+		}
+		if t.Name == "" {
+			t.Name = name
+		}
+	}
+	return b, nil
+}
+
+// Versions (MQVersion ordinals) at which the registration's form changed.
+const (
+	versionOldRegistration = 31  // V3_0_11: up to here a bare topic table
+	versionMapping         = 413 // V5_0_0: from here with queue mappings
+)
+
+func (b *RegisterBrokerBody) uncompress(version int32, body []byte) error {
+	z, err := zlib.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	raw, err := io.ReadAll(io.LimitReader(z, maxRegistration+1))
+	if err != nil {
+		return err
+	}
+	if len(raw) > maxRegistration {
+		return fmt.Errorf("unpacks to more than %d bytes", maxRegistration)
+	}
+	r := lengthReader{rest: raw}
+	if err := unmarshal(r.text(), &b.Table.DataVersion); err != nil && r.err == nil {
+		return fmt.Errorf("data version: %w", err)
+	}
+	count := r.count()
+	b.Table.Topics = make(map[string]*mq.TopicConfig, min(count, 4096))
+	for range count {
+		if r.err != nil {
+			break
+		}
+		t, err := parseTopicLine(string(r.text()))
+		if err != nil && r.err == nil {
+			return err
+		}
+		if r.err == nil {
+			b.Table.Topics[t.Name] = t
+		}
+	}
+	if servers := r.text(); r.err == nil {
+		if err := unmarshal(servers, &b.FilterServers); err != nil {
+			return fmt.Errorf("filter servers: %w", err)
+		}
+	}
+	if version >= versionMapping && r.err == nil && len(r.rest) > 0 {
+		count := r.count()
+		for range count {
+			text := r.text()
+			if r.err != nil {
+				break
+			}
+			var info struct {
+				Topic string `json:"topic"`
+			}
+			std, err := standard(text)
+			if err == nil {
+				err = json.Unmarshal(std, &info)
+			}
+			if err != nil {
+				return fmt.Errorf("queue mapping: %w", err)
+			}
+			if b.Table.MappingInfo == nil {
+				b.Table.MappingInfo = map[string]json.RawMessage{}
+			}
+			b.Table.MappingInfo[info.Topic] = std
+		}
+	}
+	return r.err
+}
+
+// parseTopicLine reads a topic of a compressed registration.
+func parseTopicLine(line string) (*mq.TopicConfig, error) {
+	part := strings.SplitN(line, " ", 6)
+	if len(part) < 5 {
+		return nil, fmt.Errorf("topic %.80q has %d parts, want 5 or 6", line, len(part))
+	}
+	t := &mq.TopicConfig{Name: part[0], Filter: part[4], Attributes: map[string]string{}}
+	for i, dst := range []*int32{&t.ReadQueues, &t.WriteQueues, (*int32)(&t.Perm)} {
+		n, err := strconv.ParseInt(part[1+i], 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("topic %.80q: %q is not a number", line, part[1+i])
+		}
+		*dst = int32(n)
+	}
+	if len(part) == 6 && part[5] != "" {
+		if err := unmarshal([]byte(part[5]), &t.Attributes); err != nil {
+			return nil, fmt.Errorf("topic %.80q: attributes: %w", line, err)
+		}
+	}
+	return t, nil
+}
+
+// lengthReader takes length-prefixed pieces off a slice and keeps its first
+// error.
+type lengthReader struct {
+	rest []byte
+	err  error
+}
+
+func (r *lengthReader) count() int {
+	if r.err == nil && len(r.rest) < 4 {
+		r.err = errors.New("it ends too early")
+	}
+	if r.err != nil {
+		return 0
+	}
+	n := int32(binary.BigEndian.Uint32(r.rest))
+	r.rest = r.rest[4:]
+	// A piece has at least its length in front of it, so there can't be more than
+	// bytes are left; a length is a count of bytes.
+	if n < 0 || int(n) > len(r.rest) {
+		r.err = fmt.Errorf("it says %d and only %d bytes are left", n, len(r.rest))
+		return 0
+	}
+	return int(n)
+}
+
+func (r *lengthReader) text() []byte {
+	n := r.count()
+	if r.err != nil {
+		return nil
+	}
+	out := r.rest[:n]
+	r.rest = r.rest[n:]
+	return out
+}
