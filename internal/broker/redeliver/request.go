@@ -2,7 +2,8 @@ package redeliver
 
 import "github.com/sundial-mq/sundial/internal/mq"
 
-// Request is one message sent back by a consumer (CONSUMER_SEND_MSG_BACK).
+// Request is one message sent back by a consumer (CONSUMER_SEND_MSG_BACK). Group
+// must be a string of its own: the registers may keep it.
 type Request struct {
 	Group        string
 	Offset       mq.LogOffset  // where the failed message is
