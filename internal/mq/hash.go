@@ -3,29 +3,34 @@ package mq
 import "unicode/utf8"
 
 // JavaHash is Java's String.hashCode of s: a 31-polynomial over UTF-16 code
-// units in wrapping 32-bit arithmetic. Invalid UTF-8 counts as U+FFFD, as in
-// Java's decoder.
-func JavaHash(s string) int32 {
-	var h int32
+// units in wrapping 32-bit arithmetic. A byte that is no UTF-8 counts as U+FFFD.
+func JavaHash(s string) int32 { return JavaHashOn(0, s) }
+
+// JavaHashOn is the hash of a text that begins with something whose hash is h
+// and goes on with s, so that joined texts need not be joined.
+func JavaHashOn[T ~string | ~[]byte](h int32, s T) int32 {
 	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < utf8.RuneSelf {
-			h = 31*h + int32(c)
-			continue
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			return javaHashWide(h, s[i:])
 		}
-		return javaHashWide(h, s[i:])
+		h = 31*h + int32(c)
 	}
 	return h
 }
 
-func javaHashWide(h int32, s string) int32 {
-	for _, r := range s {
+func javaHashWide[T ~string | ~[]byte](h int32, s T) int32 {
+	for len(s) > 0 {
+		var b [utf8.UTFMax]byte
+		r, n := utf8.DecodeRune(b[:copy(b[:], s)])
+		s = s[n:]
 		if r >= 0x10000 {
 			r -= 0x10000
-			h = 31*h + int32(0xD800+r>>10)
-			h = 31*h + int32(0xDC00+r&0x3FF)
+			h = 31*h + 0xD800 + r>>10
+			h = 31*h + 0xDC00 + r&0x3FF
 			continue
 		}
-		h = 31*h + int32(r)
+		h = 31*h + r
 	}
 	return h
 }
