@@ -1,0 +1,406 @@
+// Package keyindex finds messages by key and time: RocketMQ's index files, byte
+// for byte, one chain of entries per hash slot.
+//
+// It is derived from the commit log: one follower reads the log from [Index.End]
+// on and calls [Index.Put] for every record. Put may be given what it has had
+// already, and takes it once. Queries run beside it and give positions whose
+// keys have the right hash, which is not yet the right key: look at the message.
+//
+// Files are made at the first key that needs one, mapped, their room reserved.
+// When a file is full it is made durable before the next one is made; the
+// last file is durable after [Index.Sync] or Close. So after a crash every file
+// but the last can be trusted: [Open] drops the last, and the follower does that
+// part again. A message whose keys lie in two files may then be in
+// the index twice; queries give it once.
+package keyindex
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/record"
+	"github.com/sundial-mq/sundial/internal/vfs"
+)
+
+// ErrClosed answers whoever comes after Close.
+var ErrClosed = errors.New("key index is closed")
+
+// Index is the key index of one store. All methods are safe for concurrent use;
+// Put is meant for one caller.
+type Index struct {
+	fs  vfs.FS // immutable
+	dir string // immutable
+	cfg Config // immutable
+
+	mu struct {
+		sync.RWMutex
+		files  []*file      // oldest first
+		done   mq.LogOffset // every key of every message up to this one is in; -1 none
+		half   error        // why the last Put got only some of its keys in, nil if it did not
+		closed bool
+	}
+}
+
+// file is one open index file.
+type file struct {
+	table
+	name string // digits
+	f    vfs.File
+	m    vfs.Mapping
+}
+
+// Open opens the index in dir, which need not exist. Unless the stop before was
+// clean, the last file is dropped. Files of another size than cfg says are an
+// error that names both sizes; a header that cannot be is a
+// [*mq.CorruptionError]. Files whose names are not numbers are left alone.
+func Open(fsys vfs.FS, dir string, cfg Config, clean bool) (*Index, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("open key index %s: %w", dir, err)
+	}
+	x := &Index{fs: fsys, dir: dir, cfg: cfg}
+	x.mu.done = -1
+	names, err := x.list()
+	if err != nil {
+		return nil, err
+	}
+	if !clean && len(names) > 0 {
+		if err := x.remove(names[len(names)-1]); err != nil {
+			return nil, err
+		}
+		names = names[:len(names)-1]
+	}
+	for _, name := range names {
+		f, err := x.open(name)
+		if err != nil {
+			return nil, errors.Join(err, x.unmapAll())
+		}
+		x.mu.files = append(x.mu.files, f)
+	}
+	if n := len(x.mu.files); n > 0 {
+		x.mu.done = x.mu.files[n-1].endOffset()
+		if !clean {
+			x.mu.done-- // some keys of that message may have been in the file dropped
+		}
+	}
+	return x, nil
+}
+
+// list returns the names of the index files, oldest first.
+func (x *Index) list() ([]string, error) {
+	entries, err := x.fs.ReadDir(x.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list key index: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if _, err := strconv.ParseUint(e.Name(), 10, 63); err == nil && !e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+func (x *Index) open(name string) (*file, error) {
+	path := filepath.Join(x.dir, name)
+	f, err := x.fs.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open index file: %w", err)
+	}
+	size, err := f.Size()
+	if err == nil && size != fileSize(x.cfg) {
+		err = fmt.Errorf("it has %d bytes, but maxHashSlotNum %d and maxIndexNum %d make %d: set them as they were when the file was made, or remove the directory to have it made anew from the log",
+			size, x.cfg.Slots, x.cfg.Entries, fileSize(x.cfg))
+	}
+	var opened *file
+	if err == nil {
+		opened, err = x.mapped(name, f)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open index file %s: %w", path, errors.Join(err, f.Close()))
+	}
+	if err := opened.check(); err != nil {
+		return nil, errors.Join(&mq.CorruptionError{File: path, Offset: 0, Err: err}, opened.close())
+	}
+	return opened, nil
+}
+
+func (x *Index) mapped(name string, f vfs.File) (*file, error) {
+	m, err := f.Map(fileSize(x.cfg), true)
+	if err != nil {
+		return nil, err
+	}
+	return &file{name: name, f: f, m: m, table: table{b: m.Bytes(), slots: int32(x.cfg.Slots), limit: int32(x.cfg.Entries)}}, nil
+}
+
+// End is where the follower goes on: the log offset of the last message in the
+// index, 0 for none.
+func (x *Index) End() mq.LogOffset {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if n := len(x.mu.files); n > 0 {
+		return x.mu.files[n-1].endOffset()
+	}
+	return 0
+}
+
+// SealedTime is the store time up to which the index is durable in full files,
+// 0 for none (indexMsgTimestamp of the checkpoint).
+func (x *Index) SealedTime() int64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for i := len(x.mu.files) - 1; i >= 0; i-- {
+		if f := x.mu.files[i]; f.full() {
+			return f.i64(atEndTime)
+		}
+	}
+	return 0
+}
+
+// Put adds the keys of a record: its UNIQ_KEY, then each of its KEYS. Records
+// must come in the order of the log; those that are in already, and those
+// rolled back, are passed over. After an error Put may be called with the same
+// record again.
+func (x *Index) Put(v record.View) error {
+	if v.SysFlag().Tx() == mq.SysTxRollback {
+		return nil
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.mu.closed {
+		return ErrClosed
+	}
+	if v.LogOffset() <= x.mu.done {
+		return nil
+	}
+	if x.mu.half = x.putAllLocked(v); x.mu.half != nil {
+		return x.mu.half
+	}
+	x.mu.done = v.LogOffset()
+	return nil
+}
+
+func (x *Index) putAllLocked(v record.View) error {
+	at, storeTime := v.LogOffset(), v.StoreTime()
+	topic, props := v.Topic(), v.Properties()
+	if key, ok := record.Property(props, mq.PropUniqueKey); ok {
+		if err := x.putLocked(topic, key, at, storeTime); err != nil {
+			return err
+		}
+	}
+	keys, _ := record.Property(props, mq.PropKeys)
+	for len(keys) > 0 {
+		key := keys
+		keys = nil
+		for i, c := range key {
+			if c == ' ' {
+				key, keys = key[:i], key[i+1:]
+				break
+			}
+		}
+		if len(key) == 0 {
+			continue
+		}
+		if err := x.putLocked(topic, key, at, storeTime); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *Index) putLocked(topic, key []byte, at mq.LogOffset, storeTime int64) error {
+	n := len(x.mu.files)
+	if n == 0 || x.mu.files[n-1].full() {
+		if err := x.addLocked(); err != nil {
+			return err
+		}
+		n++
+	}
+	x.mu.files[n-1].put(keyHash(topic, key), at, storeTime)
+	return nil
+}
+
+// addLocked makes the next file, after making the last one durable.
+func (x *Index) addLocked() error {
+	var last *file
+	if n := len(x.mu.files); n > 0 {
+		last = x.mu.files[n-1]
+		if err := last.f.Sync(); err != nil {
+			return fmt.Errorf("sync full index file %s: %w", last.name, err)
+		}
+	}
+	if err := x.fs.MkdirAll(x.dir); err != nil {
+		return fmt.Errorf("make index directory: %w", err)
+	}
+	name := x.newName(last)
+	path := filepath.Join(x.dir, name)
+	f, err := x.create(name)
+	if err != nil {
+		if rm := x.fs.Remove(path); rm != nil && !errors.Is(rm, fs.ErrNotExist) {
+			err = errors.Join(err, rm)
+		}
+		return fmt.Errorf("make index file %s: %w", path, err)
+	}
+	if last != nil {
+		f.seed(last.i64(atEndTime), last.endOffset())
+	} else {
+		f.seed(0, 0)
+	}
+	x.mu.files = append(x.mu.files, f)
+	return nil
+}
+
+func (x *Index) create(name string) (*file, error) {
+	f, err := x.fs.Create(filepath.Join(x.dir, name))
+	if err != nil {
+		return nil, err
+	}
+	if err = f.Allocate(fileSize(x.cfg)); err == nil {
+		var made *file
+		if made, err = x.mapped(name, f); err == nil {
+			if err = x.fs.SyncDir(x.dir); err == nil {
+				return made, nil
+			}
+			return nil, errors.Join(err, made.close())
+		}
+	}
+	return nil, errors.Join(err, f.Close())
+}
+
+// newName is a name behind that of last even if the clock was set back.
+func (x *Index) newName(last *file) string {
+	now := time.Now()
+	name := now.Format("20060102150405") + fmt.Sprintf("%03d", now.Nanosecond()/1e6)
+	if last != nil && name <= last.name {
+		n, _ := strconv.ParseUint(last.name, 10, 63)
+		name = fmt.Sprintf("%017d", n+1)
+	}
+	return name
+}
+
+// Query returns the log offsets of at most max messages whose key may be this
+// one, newest first, stored within [begin, end] ms or less than a second beside
+// it. The caller compares the keys.
+func (x *Index) Query(topic, key string, max int, begin, end int64) ([]mq.LogOffset, error) {
+	hash := keyHash(topic, key)
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if x.mu.closed {
+		return nil, ErrClosed
+	}
+	var found []mq.LogOffset
+	for i := len(x.mu.files) - 1; i >= 0 && len(found) < max; i-- {
+		if f := x.mu.files[i]; !f.empty() && f.overlaps(begin, end) {
+			found = f.find(found, hash, max, begin, end)
+		}
+	}
+	return found, nil
+}
+
+// Cut drops the files that know messages at or behind logEnd, which a power
+// loss took from the log; the follower does their part again.
+func (x *Index) Cut(logEnd mq.LogOffset) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for n := len(x.mu.files); n > 0 && x.mu.files[n-1].endOffset() >= logEnd; n-- {
+		f := x.mu.files[n-1]
+		x.mu.files = x.mu.files[:n-1]
+		x.mu.done = -1
+		if n > 1 {
+			x.mu.done = x.mu.files[n-2].endOffset() - 1
+		}
+		if err := errors.Join(f.close(), x.remove(f.name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Expire removes the oldest files that know nothing at or behind minLog, where
+// the log begins now. The last file stays.
+func (x *Index) Expire(minLog mq.LogOffset) (removed int, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for len(x.mu.files) > 1 && x.mu.files[0].endOffset() < minLog {
+		f := x.mu.files[0]
+		x.mu.files = x.mu.files[1:]
+		if err := errors.Join(f.close(), x.remove(f.name)); err != nil {
+			return removed, err
+		}
+		removed++
+	}
+	return removed, nil
+}
+
+func (x *Index) remove(name string) error {
+	if err := x.fs.Remove(filepath.Join(x.dir, name)); err != nil {
+		return fmt.Errorf("remove index file: %w", err)
+	}
+	if err := x.fs.SyncDir(x.dir); err != nil {
+		return fmt.Errorf("sync index directory: %w", err)
+	}
+	return nil
+}
+
+// Sync makes the last file durable; the others are.
+func (x *Index) Sync() error {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	n := len(x.mu.files)
+	if n == 0 || x.mu.closed {
+		return nil
+	}
+	f := x.mu.files[n-1]
+	if err := f.f.Sync(); err != nil {
+		return fmt.Errorf("sync index file %s: %w", f.name, err)
+	}
+	return nil
+}
+
+// Close syncs and closes the index. If it fails, or the last Put did, the stop
+// is not clean: the next Open must be told so.
+func (x *Index) Close() error {
+	err := x.Sync()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.mu.closed = true
+	return errors.Join(err, x.mu.half, x.unmapAll())
+}
+
+func (x *Index) unmapAll() error {
+	var errs []error
+	for _, f := range x.mu.files {
+		errs = append(errs, f.close())
+	}
+	x.mu.files = nil
+	return errors.Join(errs...)
+}
+
+// Check visits every entry of every file.
+func (x *Index) Check() error {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for i, f := range x.mu.files {
+		err := f.checkAll()
+		if err == nil && i < len(x.mu.files)-1 && !f.full() {
+			err = fmt.Errorf("not full, but not the last either")
+		}
+		if err == nil && i > 0 && f.endOffset() < x.mu.files[i-1].endOffset() {
+			err = fmt.Errorf("ends at log offset %d, before the file in front of it", f.endOffset())
+		}
+		if err != nil {
+			return &mq.CorruptionError{File: filepath.Join(x.dir, f.name), Err: err}
+		}
+	}
+	return nil
+}
+
+func (f *file) close() error { return errors.Join(f.m.Unmap(), f.f.Close()) }
