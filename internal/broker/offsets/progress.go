@@ -1,0 +1,116 @@
+package offsets
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/sundial-mq/sundial/internal/mq"
+)
+
+// key names a pair in "topic@group" order, which is how the file joins it.
+type key struct{ topic, group string }
+
+// table maps pairs to progress. Looking up takes no lock and allocates nothing.
+type table struct {
+	pairs sync.Map // key to *progress
+}
+
+// progress is one pair's offsets. A pair that was deleted while somebody commits
+// to it takes the commit with it.
+type progress struct {
+	mu struct {
+		sync.Mutex
+		queues []position // in the order of ids
+	}
+}
+
+type position struct {
+	id  mq.QueueID
+	off mq.QueueOffset
+}
+
+func byID(p position, id mq.QueueID) int { return cmp.Compare(p.id, id) }
+
+func (t *table) get(k key) *progress {
+	if p, ok := t.pairs.Load(k); ok {
+		return p.(*progress)
+	}
+	return nil
+}
+
+func (t *table) query(k key, id mq.QueueID) (mq.QueueOffset, bool) {
+	p := t.get(k)
+	if p == nil {
+		return mq.UnknownOffset, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i, ok := slices.BinarySearchFunc(p.mu.queues, id, byID)
+	if !ok {
+		return mq.UnknownOffset, false
+	}
+	return p.mu.queues[i].off, true
+}
+
+// set puts an offset and reports whether that changed something.
+func (t *table) set(k key, id mq.QueueID, off mq.QueueOffset) bool {
+	p := t.get(k)
+	if p == nil {
+		// The strings may be views into a frame.
+		k = key{strings.Clone(k.topic), strings.Clone(k.group)}
+		made, _ := t.pairs.LoadOrStore(k, &progress{})
+		p = made.(*progress)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i, ok := slices.BinarySearchFunc(p.mu.queues, id, byID)
+	if !ok {
+		p.mu.queues = slices.Insert(p.mu.queues, i, position{id, off})
+		return true
+	}
+	if p.mu.queues[i].off == off {
+		return false
+	}
+	p.mu.queues[i].off = off
+	return true
+}
+
+// queues copies the offsets of one pair, nil when there is none.
+func (t *table) queues(k key) map[mq.QueueID]mq.QueueOffset {
+	p := t.get(k)
+	if p == nil {
+		return nil
+	}
+	return p.copy()
+}
+
+func (p *progress) copy() map[mq.QueueID]mq.QueueOffset {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := make(map[mq.QueueID]mq.QueueOffset, len(p.mu.queues))
+	for _, q := range p.mu.queues {
+		m[q.id] = q.off
+	}
+	return m
+}
+
+// deleteIf removes the pairs that match and reports whether there were any.
+func (t *table) deleteIf(match func(key) bool) bool {
+	found := false
+	t.each(func(k key, _ *progress) {
+		if match(k) {
+			t.pairs.Delete(k)
+			found = true
+		}
+	})
+	return found
+}
+
+func (t *table) each(fn func(key, *progress)) {
+	t.pairs.Range(func(k, p any) bool {
+		fn(k.(key), p.(*progress))
+		return true
+	})
+}

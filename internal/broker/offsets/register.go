@@ -1,0 +1,308 @@
+package offsets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/vfs"
+)
+
+// Config says how often progress is saved.
+type Config struct {
+	// Interval is the time between two saves while there is something to save
+	// (flushConsumerOffsetInterval). More than 0; longer means that more is consumed
+	// again after a crash. With very many offsets saves are farther apart, so that
+	// they take no more than a twentieth of the time.
+	Interval time.Duration
+	// VersionStep is after how many commits the data version steps
+	// (consumerOffsetUpdateVersionStep). At least 1.
+	VersionStep int64
+}
+
+// DefaultConfig is RocketMQ's.
+func DefaultConfig() Config { return Config{Interval: 5 * time.Second, VersionStep: 500} }
+
+// Validate names everything that is wrong.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Interval <= 0 {
+		errs = append(errs, fmt.Errorf("flushConsumerOffsetInterval is %v, it must be more than 0", c.Interval))
+	}
+	if c.VersionStep < 1 {
+		errs = append(errs, fmt.Errorf("consumerOffsetUpdateVersionStep is %d, it must be at least 1", c.VersionStep))
+	}
+	return errors.Join(errs...)
+}
+
+// Table is progress by topic (or group) and queue.
+type Table = map[string]map[mq.QueueID]mq.QueueOffset
+
+// Register knows how far groups are. Its methods are safe for concurrent use.
+type Register struct {
+	cfg      Config
+	doc      document
+	consumed table // offsetTable
+	pulled   table // pullOffsetTable: how far a group has read ahead
+
+	commits atomic.Int64  // for the data version
+	edits   atomic.Uint64 // steps after each change
+
+	pending atomic.Int64 // resets that no pull took yet: 0 spares commits the lock
+	resets  struct {
+		sync.Mutex
+		m map[resetKey]mq.QueueOffset
+	}
+	saving struct {
+		sync.Mutex // held while the file is written
+		edits      uint64
+		version    mq.DataVersion
+		stepped    int64 // commits that the version counts
+	}
+}
+
+type resetKey struct {
+	key
+	id mq.QueueID
+}
+
+// Open reads dir/consumerOffset.json.
+func Open(fs vfs.FS, dir string, cfg Config) (*Register, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	r := &Register{cfg: cfg}
+	r.resets.m = map[resetKey]mq.QueueOffset{}
+	if err := r.load(fs, dir); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Commit notes that group has consumed everything before off. It is refused
+// (false) while a reset of that queue waits to be taken, and for an offset below
+// 0.
+func (r *Register) Commit(group, topic string, queue mq.QueueID, off mq.QueueOffset) bool {
+	if off < 0 {
+		return false
+	}
+	k := key{topic, group}
+	if r.pending.Load() > 0 {
+		r.resets.Lock()
+		_, waits := r.resets.m[resetKey{k, queue}]
+		r.resets.Unlock()
+		if waits {
+			return false
+		}
+	}
+	r.commits.Add(1)
+	if r.consumed.set(k, queue, off) {
+		r.edits.Add(1)
+	}
+	return true
+}
+
+// Query returns how far group is; found is false when it never committed there,
+// and the offset then means nothing.
+func (r *Register) Query(group, topic string, queue mq.QueueID) (off mq.QueueOffset, found bool) {
+	return r.consumed.query(key{topic, group}, queue)
+}
+
+// CommitPull notes how far group has read, whether it consumed that or not.
+func (r *Register) CommitPull(group, topic string, queue mq.QueueID, off mq.QueueOffset) {
+	if off >= 0 && r.pulled.set(key{topic, group}, queue, off) {
+		r.edits.Add(1)
+	}
+}
+
+// QueryPull returns how far group has read.
+func (r *Register) QueryPull(group, topic string, queue mq.QueueID) (off mq.QueueOffset, found bool) {
+	return r.pulled.query(key{topic, group}, queue)
+}
+
+// Queues returns the progress of group in one topic, nil when there is none.
+func (r *Register) Queues(group, topic string) map[mq.QueueID]mq.QueueOffset {
+	return r.consumed.queues(key{topic, group})
+}
+
+// OfGroup returns the progress of group by topic.
+func (r *Register) OfGroup(group string) Table {
+	t := Table{}
+	r.consumed.each(func(k key, p *progress) {
+		if k.group == group {
+			t[k.topic] = p.copy()
+		}
+	})
+	return t
+}
+
+// OfTopic returns the progress in topic by group.
+func (r *Register) OfTopic(topic string) Table {
+	t := Table{}
+	r.consumed.each(func(k key, p *progress) {
+		if k.topic == topic {
+			t[k.group] = p.copy()
+		}
+	})
+	return t
+}
+
+// All returns all progress by "topic@group", with its version.
+func (r *Register) All() (Table, mq.DataVersion) {
+	t := Table{}
+	r.consumed.each(func(k key, p *progress) { t[k.join()] = p.copy() })
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	return t, r.versionLocked()
+}
+
+// Slowest returns for each queue of topic how far the slowest group is, without
+// the groups in except.
+func (r *Register) Slowest(topic string, except []string) map[mq.QueueID]mq.QueueOffset {
+	slowest := map[mq.QueueID]mq.QueueOffset{}
+	for group, queues := range r.OfTopic(topic) {
+		if slices.Contains(except, group) {
+			continue
+		}
+		for id, off := range queues {
+			if had, ok := slowest[id]; !ok || off < had {
+				slowest[id] = off
+			}
+		}
+	}
+	return slowest
+}
+
+// Clone gives group to the progress that group from has in topic, or in all its
+// topics when topic is empty. It returns when that is on disk.
+func (r *Register) Clone(from, to, topic string) error {
+	for t, queues := range r.OfGroup(from) {
+		if topic != "" && t != topic {
+			continue
+		}
+		for id, off := range queues {
+			if r.consumed.set(key{t, to}, id, off) {
+				r.edits.Add(1)
+			}
+		}
+	}
+	return r.Save()
+}
+
+// DeleteTopic forgets all progress in topic and returns when that is on disk. A
+// topic of that name that comes later starts with none.
+func (r *Register) DeleteTopic(topic string) error {
+	return r.delete(func(k key) bool { return k.topic == topic })
+}
+
+// DeleteGroup forgets all progress of group and returns when that is on disk.
+func (r *Register) DeleteGroup(group string) error {
+	return r.delete(func(k key) bool { return k.group == group || k.group == group+broadcastSuffix })
+}
+
+// Delete forgets the progress of group in topic and returns when that is on
+// disk.
+func (r *Register) Delete(group, topic string) error {
+	return r.delete(func(k key) bool { return k.topic == topic && k.group == group })
+}
+
+// broadcastSuffix marks the progress of a broadcasting group.
+const broadcastSuffix = "@broadcast"
+
+func (r *Register) delete(match func(key) bool) error {
+	r.resets.Lock()
+	for k := range r.resets.m {
+		if match(k.key) {
+			delete(r.resets.m, k)
+		}
+	}
+	r.pending.Store(int64(len(r.resets.m)))
+	r.resets.Unlock()
+	consumed, pulled := r.consumed.deleteIf(match), r.pulled.deleteIf(match)
+	if consumed || pulled {
+		r.edits.Add(1)
+	}
+	return r.Save()
+}
+
+// Reset sets the progress of group in one queue to off and has the next pull
+// there jump to it, whatever the consumer believes. It is not saved at once.
+func (r *Register) Reset(group, topic string, queue mq.QueueID, off mq.QueueOffset) {
+	k := key{strings.Clone(topic), strings.Clone(group)}
+	r.resets.Lock()
+	defer r.resets.Unlock()
+	r.resets.m[resetKey{k, queue}] = off
+	r.pending.Store(int64(len(r.resets.m)))
+	if r.consumed.set(k, queue, off) {
+		r.edits.Add(1)
+	}
+	r.pulled.pairs.Delete(k)
+}
+
+// TakeReset returns the offset that a pull of group must jump to, once.
+func (r *Register) TakeReset(group, topic string, queue mq.QueueID) (off mq.QueueOffset, found bool) {
+	if r.pending.Load() == 0 {
+		return mq.UnknownOffset, false
+	}
+	k := resetKey{key{topic, group}, queue}
+	r.resets.Lock()
+	defer r.resets.Unlock()
+	off, found = r.resets.m[k]
+	if !found {
+		return mq.UnknownOffset, false
+	}
+	delete(r.resets.m, k)
+	r.pending.Store(int64(len(r.resets.m)))
+	return off, true
+}
+
+// Save writes the file when something changed since it was written last.
+func (r *Register) Save() error {
+	r.saving.Lock()
+	defer r.saving.Unlock()
+	edits := r.edits.Load() // before the tables are read: what comes later is saved later
+	if edits == r.saving.edits {
+		return nil
+	}
+	if err := r.doc.save(r.encode(r.versionLocked())); err != nil {
+		return err
+	}
+	r.saving.edits = edits
+	return nil
+}
+
+// versionLocked steps the data version when enough commits came.
+func (r *Register) versionLocked() mq.DataVersion {
+	if n := r.commits.Load(); n-r.saving.stepped >= r.cfg.VersionStep {
+		r.saving.version = r.saving.version.Next(time.Now().UnixMilli())
+		r.saving.stepped = n
+	}
+	return r.saving.version
+}
+
+// restFactor is how many times its own length a save rests before the next.
+const restFactor = 20
+
+// Run saves now and then until ctx is done, and once more then. failed hears of
+// saves that did not work and are tried again.
+func (r *Register) Run(ctx context.Context, failed func(error)) error {
+	rest := r.cfg.Interval
+	for {
+		select {
+		case <-ctx.Done():
+			return r.Save()
+		case <-time.After(rest):
+		}
+		began := time.Now()
+		if err := r.Save(); err != nil {
+			failed(err)
+		}
+		rest = max(r.cfg.Interval, restFactor*time.Since(began))
+	}
+}

@@ -1,0 +1,95 @@
+package topics
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/sundial-mq/sundial/internal/mq"
+)
+
+// attribute says what a topic attribute may be.
+type attribute struct {
+	fixed  bool     // only settable when the topic is made
+	values []string // allowed ones; nil: a whole number
+}
+
+// attributes are those RocketMQ knows (TopicAttributes).
+var attributes = map[string]attribute{
+	"queue.type":     {fixed: true, values: []string{"BatchCQ", "SimpleCQ", "RocksDBCQ"}},
+	"cleanup.policy": {fixed: true, values: []string{"DELETE", "COMPACTION"}},
+	"message.type":   {values: []string{"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"}},
+	"reserve.time":   {},
+}
+
+// changeAttributes applies a list "+key=value,-key" to had and returns the
+// outcome; had stays as it is. made is whether the topic is being made.
+func changeAttributes(had map[string]string, list string, made bool) (map[string]string, error) {
+	next := maps.Clone(had)
+	if next == nil {
+		next = map[string]string{}
+	}
+	seen := map[string]bool{}
+	for item := range strings.SplitSeq(list, ",") {
+		item = strings.TrimSpace(item)
+		if item == "" {
+			continue
+		}
+		sign, rest := item[0], item[1:]
+		key, value, hasValue := strings.Cut(rest, "=")
+		if sign != '+' && sign != '-' || key == "" || (sign == '+') != hasValue {
+			return nil, fmt.Errorf("%w: topic attribute %q is neither +key=value nor -key", mq.ErrSystem, item)
+		}
+		if seen[key] {
+			return nil, fmt.Errorf("%w: topic attribute %s is there twice", mq.ErrSystem, key)
+		}
+		seen[key] = true
+		a, known := attributes[key]
+		switch {
+		case !known:
+			return nil, fmt.Errorf("%w: unsupported topic attribute %s", mq.ErrSystem, key)
+		case sign == '-' && made:
+			return nil, fmt.Errorf("%w: topic attribute %s cannot be taken from a topic that is being made", mq.ErrSystem, key)
+		case a.fixed && !made:
+			return nil, fmt.Errorf("%w: topic attribute %s cannot be changed once the topic is there", mq.ErrSystem, key)
+		}
+		if sign == '-' {
+			delete(next, key)
+			continue
+		}
+		if err := a.check(key, value); err != nil {
+			return nil, err
+		}
+		next[key] = value
+	}
+	return next, nil
+}
+
+func checkAttributes(m map[string]string) error {
+	for key, value := range m {
+		a, known := attributes[key]
+		if !known {
+			return fmt.Errorf("%w: unsupported topic attribute %s", mq.ErrSystem, key)
+		}
+		if err := a.check(key, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a attribute) check(key, value string) error {
+	if a.values == nil {
+		if _, err := strconv.ParseInt(value, 10, 64); err != nil {
+			return fmt.Errorf("%w: topic attribute %s is %q, it must be a whole number", mq.ErrSystem, key, value)
+		}
+		return nil
+	}
+	for _, v := range a.values {
+		if v == value {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: topic attribute %s is %q, it must be one of %s", mq.ErrSystem, key, value, strings.Join(a.values, ", "))
+}
