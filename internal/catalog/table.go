@@ -8,17 +8,12 @@ import (
 	"github.com/sundial-mq/sundial/internal/mq"
 )
 
-// Document is where a table is saved.
-type Document interface {
-	// Save replaces the document atomically and returns when it is durable.
-	Save(v any) error
-}
-
 // Table maps names to values. A value is immutable once it is in a table: put
 // another one in its place. Methods are safe for concurrent use.
 type Table[V any] struct {
-	doc    Document
-	encode func(entries map[string]*V, version mq.DataVersion) any // called under mu
+	// save begins a save of a snapshot, which it owns. It is called under mu; what
+	// it returns replaces the document, without mu.
+	save func(entries map[string]*V, version mq.DataVersion) (write func() error)
 
 	entries sync.Map // string to *V; stored to under mu only
 
@@ -39,10 +34,11 @@ type waiter struct {
 	tell  func(error)
 }
 
-// New makes a table with what was loaded from doc. encode turns a snapshot into
-// the value that doc saves; it owns the map.
-func New[V any](doc Document, loaded map[string]*V, version mq.DataVersion, encode func(map[string]*V, mq.DataVersion) any) *Table[V] {
-	t := &Table[V]{doc: doc, encode: encode, poke: make(chan struct{}, 1)}
+// New makes a table with what was loaded. save takes a snapshot, which it owns,
+// together with whatever lies beside the entries and is changed within edits; the
+// function it returns replaces the document and returns when it is durable.
+func New[V any](loaded map[string]*V, version mq.DataVersion, save func(entries map[string]*V, version mq.DataVersion) (write func() error)) *Table[V] {
+	t := &Table[V]{save: save, poke: make(chan struct{}, 1)}
 	for name, v := range loaded {
 		t.entries.Store(name, v)
 	}
@@ -107,7 +103,7 @@ func (e *Edit[V]) Delete(name string) bool {
 }
 
 // Touch counts as a change of something that lives beside the entries and that
-// encode adds.
+// is saved with them.
 func (e *Edit[V]) Touch() { e.changed = true }
 
 // Edit runs fn alone among edits and reports whether it changed something. It
@@ -142,9 +138,9 @@ func (t *Table[V]) Save() error {
 		t.mu.Unlock()
 		return nil // somebody else's save had ours with it
 	}
-	doc, edits := t.encode(t.snapshotLocked(), t.mu.version), t.mu.edits
+	write, edits := t.save(t.snapshotLocked(), t.mu.version), t.mu.edits
 	t.mu.Unlock()
-	err := t.doc.Save(doc)
+	err := write()
 	t.tell(edits, err)
 	return err
 }

@@ -17,6 +17,7 @@ type Register struct {
 		consumers map[string]*group
 		producers map[string]map[any]*member // group, connection
 		conns     map[any]*presence
+		joined    uint64 // members so far, for their order
 	}
 	locks struct {
 		sync.Mutex
@@ -42,7 +43,6 @@ type member struct {
 type presence struct {
 	consumes    map[string]bool
 	produces    map[string]bool
-	serial      uint64
 	fingerprint int32
 }
 
@@ -121,7 +121,8 @@ func (r *Register) consumeLocked(p *presence, c *Consumer, client Client, unchan
 		g = &group{view: &View{}, members: map[any]*member{}, ids: map[string]int{}}
 		r.mu.consumers[strings.Clone(c.Group)] = g
 	}
-	joined := g.join(client, c.Group, r.cfg.Duplicate, after)
+	r.mu.joined++
+	joined := g.join(client, r.mu.joined, c.Group, r.cfg.Duplicate, after)
 	if joined {
 		p.consumes[strings.Clone(c.Group)] = true
 	}
@@ -136,10 +137,10 @@ func (r *Register) consumeLocked(p *presence, c *Consumer, client Client, unchan
 }
 
 // join adds or refreshes a member and reports whether it is new.
-func (g *group) join(c Client, name string, duplicate func(string, Client, Client), after *calls) bool {
+func (g *group) join(c Client, serial uint64, name string, duplicate func(string, Client, Client), after *calls) bool {
 	m := g.members[c.Conn]
 	if m == nil {
-		m = &member{Client: c, serial: g.lastSerial() + 1}
+		m = &member{Client: c, serial: serial}
 		g.members[c.Conn] = m
 		g.ids[c.ID]++
 		return true
@@ -160,14 +161,6 @@ func (g *group) join(c Client, name string, duplicate func(string, Client, Clien
 		}
 	}
 	return false
-}
-
-func (g *group) lastSerial() uint64 {
-	var last uint64
-	for _, m := range g.members {
-		last = max(last, m.serial)
-	}
-	return last
 }
 
 // follow returns the view after a heartbeat of one member and whether the set

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sundial-mq/sundial/internal/catalog"
 	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/storage/table"
 	"github.com/sundial-mq/sundial/internal/vfs"
 )
 
@@ -26,56 +27,66 @@ const (
 	keyGroups    = "subscriptionGroupTable"
 )
 
+// document is the file.
+type document struct {
+	version   mq.DataVersion
+	groups    map[string]*mq.GroupConfig
+	forbidden Forbidden
+	rest      map[string]json.RawMessage // members we only keep
+}
+
+// load opens the file and fills the register with it.
 func (r *Register) load(fs vfs.FS, dir string) error {
-	path := filepath.Join(dir, fileName)
-	members := map[string]json.RawMessage{}
-	file, err := catalog.OpenFile(fs, path, &members)
+	file, doc, report, err := table.Open[document](fs, filepath.Join(dir, fileName))
 	if err != nil {
 		return err
 	}
-	groups, forbidden, version, err := decode(members)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
+	r.loaded = report
+	if doc.forbidden == nil {
+		doc.forbidden = Forbidden{}
 	}
-	r.forbidden.Store(&forbidden)
-	delete(members, keyVersion)
-	delete(members, keyForbidden)
-	delete(members, keyGroups)
-	r.table = catalog.New(file, groups, version, func(groups map[string]*mq.GroupConfig, version mq.DataVersion) any {
-		doc := map[string]any{keyVersion: version, keyForbidden: *r.forbidden.Load(), keyGroups: groups}
-		for k, v := range members {
-			doc[k] = v
-		}
-		return doc
+	r.forbidden.Store(&doc.forbidden)
+	r.table = catalog.New(doc.groups, doc.version, func(groups map[string]*mq.GroupConfig, version mq.DataVersion) func() error {
+		next := document{version, groups, *r.forbidden.Load(), doc.rest}
+		return func() error { return file.Save(next) }
 	})
 	return nil
 }
 
-func decode(members map[string]json.RawMessage) (groups map[string]*mq.GroupConfig, forbidden Forbidden, version mq.DataVersion, err error) {
-	groups, forbidden = map[string]*mq.GroupConfig{}, Forbidden{}
-	var table map[string]json.RawMessage
-	for key, into := range map[string]any{keyVersion: &version, keyForbidden: &forbidden, keyGroups: &table} {
-		raw, ok := members[key]
-		if !ok {
-			continue
-		}
-		if err := json.Unmarshal(raw, into); err != nil {
-			return nil, nil, version, fmt.Errorf("%s: %w", key, err)
+// MarshalJSON writes the document.
+func (d document) MarshalJSON() ([]byte, error) {
+	members := map[string]any{keyVersion: d.version, keyForbidden: d.forbidden, keyGroups: d.groups}
+	for k, v := range d.rest {
+		members[k] = v
+	}
+	return json.Marshal(members)
+}
+
+// UnmarshalJSON reads the document.
+func (d *document) UnmarshalJSON(src []byte) error {
+	if err := json.Unmarshal(src, &d.rest); err != nil {
+		return err
+	}
+	var raw map[string]json.RawMessage
+	for key, into := range map[string]any{keyVersion: &d.version, keyForbidden: &d.forbidden, keyGroups: &raw} {
+		if member, ok := d.rest[key]; ok {
+			if err := json.Unmarshal(member, into); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+			delete(d.rest, key)
 		}
 	}
-	if forbidden == nil {
-		forbidden = Forbidden{}
-	}
-	for name, raw := range table {
+	d.groups = make(map[string]*mq.GroupConfig, len(raw))
+	for name, member := range raw {
 		g := mq.NewGroupConfig(name) // what the file leaves out has RocketMQ's defaults
-		if err := json.Unmarshal(raw, g); err != nil {
-			return nil, nil, version, fmt.Errorf("%s: group %s: %w", keyGroups, name, err)
+		if err := json.Unmarshal(member, g); err != nil {
+			return fmt.Errorf("%s: group %s: %w", keyGroups, name, err)
 		}
 		g.Name = name
 		if g.Attributes == nil {
 			g.Attributes = map[string]string{}
 		}
-		groups[name] = g
+		d.groups[name] = g
 	}
-	return groups, forbidden, version, nil
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sundial-mq/sundial/internal/catalog"
 	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/storage/table"
 	"github.com/sundial-mq/sundial/internal/vfs"
 )
 
@@ -36,6 +37,7 @@ type Forbidden = map[string]map[string]int32 // group, topic
 // concurrent use.
 type Register struct {
 	cfg       Config
+	loaded    table.Report
 	table     *catalog.Table[mq.GroupConfig]
 	forbidden atomic.Pointer[Forbidden] // replaced within edits, never changed in place
 }
@@ -64,6 +66,9 @@ func Open(fs vfs.FS, dir string, cfg Config) (*Register, error) {
 	}
 	return r, nil
 }
+
+// Loaded says what Open found on disk.
+func (r *Register) Loaded() table.Report { return r.loaded }
 
 // Get returns the configuration of a group, nil when there is none. It must not
 // be modified.
@@ -95,9 +100,8 @@ func (r *Register) Ensure(name string) (*mq.GroupConfig, error) {
 
 // All lists the groups by name, with the version of that list.
 func (r *Register) All() ([]*mq.GroupConfig, mq.DataVersion) {
-	table, version := r.table.Snapshot()
-	all := slices.SortedFunc(maps.Values(table), func(a, b *mq.GroupConfig) int { return cmp.Compare(a.Name, b.Name) })
-	return all, version
+	entries, version := r.table.Snapshot()
+	return slices.SortedFunc(maps.Values(entries), func(a, b *mq.GroupConfig) int { return cmp.Compare(a.Name, b.Name) }), version
 }
 
 // Version is the data version of the list of groups.

@@ -3,13 +3,10 @@ package offsets
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 
-	"github.com/sundial-mq/sundial/internal/catalog"
 	"github.com/sundial-mq/sundial/internal/mq"
-	"github.com/sundial-mq/sundial/internal/vfs"
 )
 
 // consumerOffset.json is RocketMQ's:
@@ -31,67 +28,59 @@ const (
 	keyDerived  = "groupTopicMap"
 )
 
-// document is the file and what of it we only keep.
+// document is the file as read, and, for saving, as written.
 type document struct {
-	file *catalog.File
-	rest map[string]json.RawMessage
+	version          mq.DataVersion
+	consumed, pulled *pairs
+	rest             map[string]json.RawMessage // members we only keep
 }
 
-func (d *document) save(members map[string]json.RawMessage) error {
+// MarshalJSON writes the document.
+func (d document) MarshalJSON() ([]byte, error) {
+	members := map[string]any{keyVersion: d.version, keyConsumed: d.consumed, keyPulled: d.pulled}
 	for k, v := range d.rest {
 		members[k] = v
 	}
-	return d.file.Save(members)
+	return json.Marshal(members)
 }
 
-func (r *Register) load(fs vfs.FS, dir string) error {
-	path := filepath.Join(dir, fileName)
-	members := map[string]json.RawMessage{}
-	file, err := catalog.OpenFile(fs, path, &members)
-	if err != nil {
+// UnmarshalJSON reads the document.
+func (d *document) UnmarshalJSON(src []byte) error {
+	d.consumed, d.pulled = &pairs{}, &pairs{}
+	if err := json.Unmarshal(src, &d.rest); err != nil {
 		return err
 	}
-	if err := r.decode(members); err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
-	}
-	for _, k := range []string{keyVersion, keyConsumed, keyPulled, keyDerived} {
-		delete(members, k)
-	}
-	r.doc = document{file: file, rest: members}
-	return nil
-}
-
-func (r *Register) decode(members map[string]json.RawMessage) error {
-	if raw, ok := members[keyVersion]; ok {
-		if err := json.Unmarshal(raw, &r.saving.version); err != nil {
-			return fmt.Errorf("%s: %w", keyVersion, err)
-		}
-	}
-	for name, into := range map[string]*table{keyConsumed: &r.consumed, keyPulled: &r.pulled} {
-		raw, ok := members[name]
-		if !ok {
-			continue
-		}
-		var pairs map[string]map[int32]int64
-		if err := json.Unmarshal(raw, &pairs); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		for joined, queues := range pairs {
-			k := split(joined)
-			for id, off := range queues {
-				into.set(k, mq.QueueID(id), mq.QueueOffset(off))
+	for key, into := range map[string]any{keyVersion: &d.version, keyConsumed: d.consumed, keyPulled: d.pulled} {
+		if member, ok := d.rest[key]; ok {
+			if err := json.Unmarshal(member, into); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
 			}
+			delete(d.rest, key)
+		}
+	}
+	delete(d.rest, keyDerived)
+	return nil
+}
+
+// UnmarshalJSON reads one table.
+func (t *pairs) UnmarshalJSON(src []byte) error {
+	var all map[string]map[mq.QueueID]mq.QueueOffset
+	if err := json.Unmarshal(src, &all); err != nil {
+		return err
+	}
+	for joined, queues := range all {
+		k := split(joined)
+		for id, off := range queues {
+			t.set(k, id, off)
 		}
 	}
 	return nil
 }
 
-func (r *Register) encode(version mq.DataVersion) map[string]json.RawMessage {
-	v, _ := json.Marshal(version)
-	return map[string]json.RawMessage{keyVersion: v, keyConsumed: r.consumed.append(nil), keyPulled: r.pulled.append(nil)}
-}
+// MarshalJSON writes one table.
+func (t *pairs) MarshalJSON() ([]byte, error) { return t.append(nil), nil }
 
-func (t *table) append(dst []byte) []byte {
+func (t *pairs) append(dst []byte) []byte {
 	dst = append(dst, '{')
 	first := true
 	t.each(func(k key, p *progress) {

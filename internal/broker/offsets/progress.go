@@ -12,9 +12,9 @@ import (
 // key names a pair in "topic@group" order, which is how the file joins it.
 type key struct{ topic, group string }
 
-// table maps pairs to progress. Looking up takes no lock and allocates nothing.
-type table struct {
-	pairs sync.Map // key to *progress
+// pairs maps pairs to progress. Looking up takes no lock and allocates nothing.
+type pairs struct {
+	all sync.Map // key to *progress
 }
 
 // progress is one pair's offsets. A pair that was deleted while somebody commits
@@ -33,14 +33,14 @@ type position struct {
 
 func byID(p position, id mq.QueueID) int { return cmp.Compare(p.id, id) }
 
-func (t *table) get(k key) *progress {
-	if p, ok := t.pairs.Load(k); ok {
+func (t *pairs) get(k key) *progress {
+	if p, ok := t.all.Load(k); ok {
 		return p.(*progress)
 	}
 	return nil
 }
 
-func (t *table) query(k key, id mq.QueueID) (mq.QueueOffset, bool) {
+func (t *pairs) query(k key, id mq.QueueID) (mq.QueueOffset, bool) {
 	p := t.get(k)
 	if p == nil {
 		return mq.UnknownOffset, false
@@ -55,12 +55,12 @@ func (t *table) query(k key, id mq.QueueID) (mq.QueueOffset, bool) {
 }
 
 // set puts an offset and reports whether that changed something.
-func (t *table) set(k key, id mq.QueueID, off mq.QueueOffset) bool {
+func (t *pairs) set(k key, id mq.QueueID, off mq.QueueOffset) bool {
 	p := t.get(k)
 	if p == nil {
 		// The strings may be views into a frame.
 		k = key{strings.Clone(k.topic), strings.Clone(k.group)}
-		made, _ := t.pairs.LoadOrStore(k, &progress{})
+		made, _ := t.all.LoadOrStore(k, &progress{})
 		p = made.(*progress)
 	}
 	p.mu.Lock()
@@ -78,7 +78,7 @@ func (t *table) set(k key, id mq.QueueID, off mq.QueueOffset) bool {
 }
 
 // queues copies the offsets of one pair, nil when there is none.
-func (t *table) queues(k key) map[mq.QueueID]mq.QueueOffset {
+func (t *pairs) queues(k key) map[mq.QueueID]mq.QueueOffset {
 	p := t.get(k)
 	if p == nil {
 		return nil
@@ -97,19 +97,19 @@ func (p *progress) copy() map[mq.QueueID]mq.QueueOffset {
 }
 
 // deleteIf removes the pairs that match and reports whether there were any.
-func (t *table) deleteIf(match func(key) bool) bool {
+func (t *pairs) deleteIf(match func(key) bool) bool {
 	found := false
 	t.each(func(k key, _ *progress) {
 		if match(k) {
-			t.pairs.Delete(k)
+			t.all.Delete(k)
 			found = true
 		}
 	})
 	return found
 }
 
-func (t *table) each(fn func(key, *progress)) {
-	t.pairs.Range(func(k, p any) bool {
+func (t *pairs) each(fn func(key, *progress)) {
+	t.all.Range(func(k, p any) bool {
 		fn(k.(key), p.(*progress))
 		return true
 	})

@@ -2,8 +2,10 @@ package offsets
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/storage/table"
 	"github.com/sundial-mq/sundial/internal/vfs"
 )
 
@@ -47,9 +50,11 @@ type Table = map[string]map[mq.QueueID]mq.QueueOffset
 // Register knows how far groups are. Its methods are safe for concurrent use.
 type Register struct {
 	cfg      Config
-	doc      document
-	consumed table // offsetTable
-	pulled   table // pullOffsetTable: how far a group has read ahead
+	file     *table.Document[document]
+	loaded   table.Report
+	rest     map[string]json.RawMessage // members of the file that we only keep
+	consumed *pairs                     // offsetTable
+	pulled   *pairs                     // pullOffsetTable: how far a group has read ahead
 
 	commits atomic.Int64  // for the data version
 	edits   atomic.Uint64 // steps after each change
@@ -79,11 +84,20 @@ func Open(fs vfs.FS, dir string, cfg Config) (*Register, error) {
 	}
 	r := &Register{cfg: cfg}
 	r.resets.m = map[resetKey]mq.QueueOffset{}
-	if err := r.load(fs, dir); err != nil {
+	file, doc, report, err := table.Open[document](fs, filepath.Join(dir, fileName))
+	if err != nil {
 		return nil, err
 	}
+	r.file, r.loaded, r.rest, r.consumed, r.pulled = file, report, doc.rest, doc.consumed, doc.pulled
+	if r.consumed == nil { // there was no file
+		r.consumed, r.pulled = &pairs{}, &pairs{}
+	}
+	r.saving.version = doc.version
 	return r, nil
 }
+
+// Loaded says what Open found on disk.
+func (r *Register) Loaded() table.Report { return r.loaded }
 
 // Commit notes that group has consumed everything before off. It is refused
 // (false) while a reset of that queue waits to be taken, and for an offset below
@@ -242,7 +256,7 @@ func (r *Register) Reset(group, topic string, queue mq.QueueID, off mq.QueueOffs
 	if r.consumed.set(k, queue, off) {
 		r.edits.Add(1)
 	}
-	r.pulled.pairs.Delete(k)
+	r.pulled.all.Delete(k)
 }
 
 // TakeReset returns the offset that a pull of group must jump to, once.
@@ -270,7 +284,7 @@ func (r *Register) Save() error {
 	if edits == r.saving.edits {
 		return nil
 	}
-	if err := r.doc.save(r.encode(r.versionLocked())); err != nil {
+	if err := r.file.Save(document{r.versionLocked(), r.consumed, r.pulled, r.rest}); err != nil {
 		return err
 	}
 	r.saving.edits = edits

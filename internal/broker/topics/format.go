@@ -8,6 +8,7 @@ import (
 
 	"github.com/sundial-mq/sundial/internal/catalog"
 	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/storage/table"
 	"github.com/sundial-mq/sundial/internal/vfs"
 )
 
@@ -29,57 +30,61 @@ const (
 	keyTopics  = "topicConfigTable"
 )
 
-func load(fs vfs.FS, dir string) (*catalog.Table[mq.TopicConfig], error) {
-	path := filepath.Join(dir, fileName)
-	members := map[string]json.RawMessage{}
-	file, err := catalog.OpenFile(fs, path, &members)
-	if err != nil {
-		return nil, err
-	}
-	topics, version, err := decode(members)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	delete(members, keyTopics)
-	delete(members, keyVersion)
-	encode := func(topics map[string]*mq.TopicConfig, version mq.DataVersion) any {
-		doc := map[string]any{keyTopics: topics, keyVersion: version}
-		for k, v := range members {
-			doc[k] = v
-		}
-		return doc
-	}
-	return catalog.New(file, topics, version, encode), nil
+// document is the file.
+type document struct {
+	version mq.DataVersion
+	topics  map[string]*mq.TopicConfig
+	rest    map[string]json.RawMessage // members we only keep
 }
 
-func decode(members map[string]json.RawMessage) (topics map[string]*mq.TopicConfig, version mq.DataVersion, err error) {
-	topics = map[string]*mq.TopicConfig{}
-	if raw, ok := members[keyVersion]; ok {
-		if err := json.Unmarshal(raw, &version); err != nil {
-			return nil, version, fmt.Errorf("%s: %w", keyVersion, err)
+// load opens the file and makes a table of it.
+func load(fs vfs.FS, dir string) (*catalog.Table[mq.TopicConfig], table.Report, error) {
+	file, doc, report, err := table.Open[document](fs, filepath.Join(dir, fileName))
+	if err != nil {
+		return nil, report, err
+	}
+	return catalog.New(doc.topics, doc.version, func(topics map[string]*mq.TopicConfig, version mq.DataVersion) func() error {
+		return func() error { return file.Save(document{version, topics, doc.rest}) }
+	}), report, nil
+}
+
+// MarshalJSON writes the document.
+func (d document) MarshalJSON() ([]byte, error) {
+	members := map[string]any{keyVersion: d.version, keyTopics: d.topics}
+	for k, v := range d.rest {
+		members[k] = v
+	}
+	return json.Marshal(members)
+}
+
+// UnmarshalJSON reads the document.
+func (d *document) UnmarshalJSON(src []byte) error {
+	if err := json.Unmarshal(src, &d.rest); err != nil {
+		return err
+	}
+	var raw map[string]json.RawMessage
+	for key, into := range map[string]any{keyVersion: &d.version, keyTopics: &raw} {
+		if member, ok := d.rest[key]; ok {
+			if err := json.Unmarshal(member, into); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+			delete(d.rest, key)
 		}
 	}
-	raw, ok := members[keyTopics]
-	if !ok {
-		return topics, version, nil
-	}
-	var table map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &table); err != nil {
-		return nil, version, fmt.Errorf("%s: %w", keyTopics, err)
-	}
-	for name, raw := range table {
+	d.topics = make(map[string]*mq.TopicConfig, len(raw))
+	for name, member := range raw {
 		// What a file of an older RocketMQ leaves out has these values.
 		t := &mq.TopicConfig{ReadQueues: 16, WriteQueues: 16, Perm: readWrite, Filter: "SINGLE_TAG"}
-		if err := json.Unmarshal(raw, t); err != nil {
-			return nil, version, fmt.Errorf("%s: topic %s: %w", keyTopics, name, err)
+		if err := json.Unmarshal(member, t); err != nil {
+			return fmt.Errorf("%s: topic %s: %w", keyTopics, name, err)
 		}
 		t.Name = name
 		if t.Attributes == nil {
 			t.Attributes = map[string]string{}
 		}
-		topics[name] = t
+		d.topics[name] = t
 	}
-	return topics, version, nil
+	return nil
 }
 
 // equal compares two configurations of one topic.

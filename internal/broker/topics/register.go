@@ -4,20 +4,24 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/sundial-mq/sundial/internal/catalog"
 	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/storage/table"
 	"github.com/sundial-mq/sundial/internal/vfs"
 )
 
 // Register knows the topics of this broker. Its methods are safe for concurrent
 // use.
 type Register struct {
-	cfg   Config
-	own   map[string]*mq.TopicConfig // the broker's own topics, immutable
-	table *catalog.Table[mq.TopicConfig]
+	cfg    Config
+	own    map[string]*mq.TopicConfig // the broker's own topics, immutable
+	table  *catalog.Table[mq.TopicConfig]
+	loaded table.Report
 
 	mu struct {
 		sync.Mutex
@@ -38,11 +42,10 @@ func Open(fs vfs.FS, dir string, cfg Config) (*Register, error) {
 		return nil, err
 	}
 	r := &Register{cfg: cfg, own: ownTopics(cfg)}
-	table, err := load(fs, dir)
-	if err != nil {
+	var err error
+	if r.table, r.loaded, err = load(fs, dir); err != nil {
 		return nil, err
 	}
-	r.table = table
 	r.table.Edit(func(e *catalog.Edit[mq.TopicConfig]) {
 		for name, t := range r.own {
 			if e.Get(name) == nil {
@@ -59,19 +62,17 @@ func Open(fs vfs.FS, dir string, cfg Config) (*Register, error) {
 	return r, nil
 }
 
+// Loaded says what Open found on disk.
+func (r *Register) Loaded() table.Report { return r.loaded }
+
 // Get returns the configuration of a topic, nil when there is none. It must not
 // be modified.
 func (r *Register) Get(name string) *mq.TopicConfig { return r.table.Get(name) }
 
 // All lists the topics by name, with the version of that list.
 func (r *Register) All() ([]*mq.TopicConfig, mq.DataVersion) {
-	table, version := r.table.Snapshot()
-	all := make([]*mq.TopicConfig, 0, len(table))
-	for _, t := range table {
-		all = append(all, t)
-	}
-	slices.SortFunc(all, func(a, b *mq.TopicConfig) int { return cmp.Compare(a.Name, b.Name) })
-	return all, version
+	entries, version := r.table.Snapshot()
+	return slices.SortedFunc(maps.Values(entries), func(a, b *mq.TopicConfig) int { return cmp.Compare(a.Name, b.Name) }), version
 }
 
 // Version is the data version of the list of topics.
@@ -134,13 +135,13 @@ func (r *Register) Put(cfg *mq.TopicConfig, attributes string) error {
 	var put []*mq.TopicConfig
 	var err error
 	r.table.Edit(func(e *catalog.Edit[mq.TopicConfig]) {
-		next := *cfg
-		old := e.Get(cfg.Name)
+		next := kept(cfg)
+		old := e.Get(next.Name)
 		var had map[string]string
 		if old != nil {
 			had = old.Attributes
 		}
-		if next.Attributes, err = changeAttributes(had, attributes, old == nil); err != nil || old != nil && equal(old, &next) {
+		if next.Attributes, err = changeAttributes(had, strings.Clone(attributes), old == nil); err != nil || old != nil && equal(old, &next) {
 			return
 		}
 		e.Put(next.Name, &next)
@@ -167,10 +168,7 @@ func (r *Register) PutAll(cfgs []*mq.TopicConfig) error {
 	var put []*mq.TopicConfig
 	r.table.Edit(func(e *catalog.Edit[mq.TopicConfig]) {
 		for _, cfg := range cfgs {
-			next := *cfg
-			if next.Attributes == nil {
-				next.Attributes = map[string]string{}
-			}
+			next := kept(cfg)
 			if old := e.Get(next.Name); old != nil && equal(old, &next) {
 				continue
 			}
@@ -183,6 +181,16 @@ func (r *Register) PutAll(cfgs []*mq.TopicConfig) error {
 	}
 	r.changed(Change{Put: put})
 	return r.table.Save()
+}
+
+// kept copies what may be a view into a frame; attributes are taken over.
+func kept(cfg *mq.TopicConfig) mq.TopicConfig {
+	next := *cfg
+	next.Name, next.Filter = strings.Clone(cfg.Name), strings.Clone(cfg.Filter)
+	if next.Attributes == nil {
+		next.Attributes = map[string]string{}
+	}
+	return next
 }
 
 // check refuses what no administrator may set.
