@@ -1,0 +1,95 @@
+package commitlog
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sundial-mq/sundial/internal/mq"
+)
+
+// Flush makes durable all that is appended when it is called. After a failure
+// the log takes no more appends.
+func (l *Log) Flush() error {
+	l.flush.Lock()
+	defer l.flush.Unlock()
+	if err := l.Err(); err != nil {
+		return err
+	}
+	from, to := l.durable.Load(), l.end.Load()
+	for from < to {
+		f := l.run.Acquire(from)
+		if f == nil {
+			return l.lost(from, fmt.Errorf("no file holds position %d", from))
+		}
+		err := f.Sync()
+		end := min(f.End(), to)
+		if err == nil && end == f.End() {
+			// No more is written here. Stores through a mapping move the time on
+			// some systems only, and retention goes by it.
+			if err = f.SetModTime(time.Now()); err == nil {
+				err = f.Rest()
+			}
+		}
+		f.Release()
+		if err != nil {
+			return l.lost(from, err)
+		}
+		from = end
+	}
+	l.durable.Store(to)
+	if l.cfg.OnDurable != nil {
+		l.cfg.OnDurable(mq.LogOffset(to))
+	}
+	l.waits.settle(mq.LogOffset(to), nil)
+	return nil
+}
+
+// lost is the end of a log whose flush failed at from.
+func (l *Log) lost(from int64, err error) error {
+	err = l.fail(fmt.Errorf("%w: the commit log could not be made durable from %d on (%w): no more messages are accepted until the broker is started again", mq.ErrUnavailable, from, err))
+	l.waits.settle(l.Durable(), err)
+	return err
+}
+
+// WhenDurable calls fn once: with nil when everything below end is durable,
+// which may be before WhenDurable returns; with [mq.ErrFlushTimeout] when that
+// took longer than timeout; with the cause when it cannot be any more.
+func (l *Log) WhenDurable(end mq.LogOffset, timeout time.Duration, fn func(error)) {
+	if end <= l.Durable() {
+		fn(nil)
+		return
+	}
+	l.waits.add(waiter{end: end, deadline: time.Now().Add(timeout), timeout: timeout, fn: fn})
+	// The flush, or the failure, may have come between the look and the add.
+	if d, err := l.Durable(), l.Err(); end <= d || err != nil {
+		l.waits.settle(d, err)
+		return
+	}
+	l.Kick()
+}
+
+// Kick asks for a flush soon.
+func (l *Log) Kick() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}
+
+// flushLoop flushes when asked, or at the interval, until ctx is done.
+func (l *Log) flushLoop(ctx context.Context) error {
+	tick := time.NewTicker(l.cfg.FlushInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return l.Flush()
+		case <-l.kick:
+		case <-tick.C:
+		}
+		if l.Err() == nil {
+			_ = l.Flush() // the failure stands in Err, and whoever waits hears it
+		}
+	}
+}
