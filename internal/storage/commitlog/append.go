@@ -12,10 +12,13 @@ import (
 // Queue gives out the offsets of one queue and hears what became of them. Its
 // methods are called under the log's lock, in log order, and must be short.
 type Queue interface {
+	// Ready returns why the queue takes no records any more, or nil.
+	Ready() error
 	// NextOffset is the offset for the record about to be written.
 	NextOffset() mq.QueueOffset
 	// Appended says that m is in the log; the next record gets the next offset.
-	Appended(m *record.Message, p Placed)
+	// It may change the tags code.
+	Appended(m *record.Message, p *Placed)
 }
 
 // Item is a message on its way into the log. Its BodyCRC is set.
@@ -47,6 +50,9 @@ func (l *Log) MaxSize() int { return int(l.cfg.FileSize) - record.BlankSize }
 func (l *Log) Append(it Item) (Placed, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := it.Queue.Ready(); err != nil {
+		return Placed{}, err
+	}
 	dst, err := l.roomLocked(it.Size)
 	if err != nil {
 		return Placed{}, err
@@ -65,6 +71,11 @@ func (l *Log) AppendBatch(items []Item, dst []Placed) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for i := range items {
+		if err := items[i].Queue.Ready(); err != nil {
+			return err
+		}
+	}
 	room, err := l.roomLocked(size)
 	if err != nil {
 		return err
@@ -140,6 +151,6 @@ func (l *Log) putLocked(dst []byte, it Item, now int64) Placed {
 	l.end.Store(end)
 	l.run.Advance(end)
 	p := Placed{Log: mq.LogOffset(at), End: mq.LogOffset(end), Offset: m.QueueOffset, Size: int32(n), StoreTime: now, TagsCode: it.TagsCode}
-	it.Queue.Appended(m, p)
+	it.Queue.Appended(m, &p)
 	return p
 }

@@ -1,0 +1,187 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/storage/commitlog"
+	"github.com/sundial-mq/sundial/internal/storage/consumequeue"
+	"github.com/sundial-mq/sundial/internal/vfs"
+)
+
+// Store is an open store. Its methods are safe for concurrent use.
+type Store struct {
+	fs   vfs.FS
+	cfg  Config
+	note *slog.Logger
+	lock io.Closer // nil when read only
+
+	log      *commitlog.Log
+	sets     *consumequeue.Set
+	queues   queueTable
+	dispatch dispatchList
+
+	refused atomic.Pointer[error] // why users' messages are refused now
+	stats   counters
+
+	closing struct {
+		sync.Mutex
+		done bool
+		err  error
+	}
+}
+
+// Open locks the directory, recovers the store and returns it ready for use.
+// [Store.Run] must follow, or Close.
+func Open(fsys vfs.FS, cfg Config) (*Store, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("store settings: %w", err)
+	}
+	s := &Store{fs: fsys, cfg: cfg, note: cfg.Log}
+	if s.note == nil {
+		s.note = slog.New(slog.DiscardHandler)
+	}
+	s.queues.mu.queues = map[mq.QueueKey]*queue{}
+	s.queues.mu.deleting = map[string]bool{}
+	if err := s.open(); err != nil {
+		s.giveUp()
+		return nil, fmt.Errorf("open store %s: %w", cfg.Dir, err)
+	}
+	return s, nil
+}
+
+func (s *Store) open() error {
+	if err := s.takeLock(); err != nil {
+		return err
+	}
+	logConfig := s.cfg.logConfig()
+	if s.cfg.SyncFlush {
+		logConfig.OnDurable = s.dispatch.upTo
+	}
+	var err error
+	if s.log, err = commitlog.Open(s.fs, logConfig); err != nil {
+		return err
+	}
+	if s.sets, err = consumequeue.OpenSet(s.fs, filepath.Join(s.cfg.Dir, "consumequeue"), s.cfg.queueConfig()); err != nil {
+		return err
+	}
+	return s.recover()
+}
+
+// takeLock keeps every other process out, one written in Java too.
+func (s *Store) takeLock() error {
+	if s.cfg.ReadOnly {
+		return nil
+	}
+	for _, dir := range []string{s.cfg.Dir, s.cfg.own("")} {
+		if err := s.fs.MkdirAll(dir); err != nil {
+			return err
+		}
+	}
+	var err error
+	path := filepath.Join(s.cfg.Dir, "lock")
+	if s.lock, err = s.fs.Lock(path); err != nil {
+		if errors.Is(err, vfs.ErrLocked) {
+			return fmt.Errorf("another broker runs on this directory: %s: %w", path, err)
+		}
+		return err
+	}
+	return nil
+}
+
+// giveUp closes what is open after a failed Open, without writing anything.
+func (s *Store) giveUp() {
+	if s.log != nil {
+		_ = s.log.Segments().Close()
+	}
+	if s.sets != nil {
+		_ = s.sets.Close()
+	}
+	if s.lock != nil {
+		_ = s.lock.Close()
+	}
+}
+
+// Run does the background work until ctx is done and then closes the store
+// clean. Whoever appends must have stopped before; later appends fail.
+func (s *Store) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = s.log.Run(ctx) }) // its failure is Close's to report
+	wg.Go(func() { s.keepQueues(ctx) })
+	wg.Wait()
+	return s.Close()
+}
+
+// keepQueues writes queue entries out while the store runs.
+func (s *Store) keepQueues(ctx context.Context) {
+	tick := time.NewTicker(s.cfg.QueueFlushInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := s.sets.Flush(s.log.Durable()); err != nil {
+			s.note.Error("queue entries could not be written; they stay in memory", "err", err)
+		}
+	}
+}
+
+// Close makes everything durable and stops the store clean. It may be called
+// again.
+func (s *Store) Close() error {
+	s.closing.Lock()
+	defer s.closing.Unlock()
+	if s.closing.done {
+		return s.closing.err
+	}
+	s.closing.done = true
+	s.closing.err = s.close()
+	return s.closing.err
+}
+
+func (s *Store) close() error {
+	if s.cfg.ReadOnly {
+		return errors.Join(s.log.Segments().Close(), s.sets.Close())
+	}
+	err := s.log.Flush()
+	if err == nil {
+		s.dispatch.upTo(s.log.Durable())
+		err = errors.Join(s.sets.Flush(s.log.Durable()), s.sets.Sync())
+	}
+	return errors.Join(err, s.log.Close(), s.sets.Close(), s.lock.Close())
+}
+
+// appendError keeps errors of the log in the words of callers.
+func (s *Store) appendError(err error) error { return err }
+
+// queueFailed is called when an entry could not be added to its queue, which
+// only a deleted topic or a bug can bring about.
+func (s *Store) queueFailed(q *queue, err error) {
+	if errors.Is(err, mq.ErrNoTopic) {
+		return // deleted: nobody waits for the message
+	}
+	s.note.Error("a stored message is missing in its queue until the next start", "topic", q.key.Topic, "queue", q.key.ID, "err", err)
+}
+
+// refusal is why a message of size bytes is not accepted now, or nil.
+func (s *Store) refusal(size int) error {
+	if p := s.refused.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+type counters struct {
+	Messages atomic.Int64
+	Bytes    atomic.Int64
+}
