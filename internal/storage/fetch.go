@@ -9,8 +9,8 @@ import (
 	"github.com/sundial-mq/sundial/internal/storage/segment"
 )
 
-// Query says what to read of one queue.
-type Query struct {
+// FetchRequest says what to read of one queue.
+type FetchRequest struct {
 	Queue mq.QueueKey
 	From  mq.QueueOffset
 
@@ -25,10 +25,10 @@ type Query struct {
 	MatchRecord func(v record.View) bool
 }
 
-// FetchStatus is what came of a Query.
+// FetchStatus is what came of a fetch.
 type FetchStatus uint8
 
-// What came of a Query, with what Next is.
+// What came of a fetch, with what Next is.
 const (
 	Found         FetchStatus = iota // Chunks hold records; behind the last looked at
 	NoMatched                        // nothing matched; behind the last looked at
@@ -47,7 +47,7 @@ func (s FetchStatus) String() string {
 		"OFFSET_OVERFLOW_ONE", "OFFSET_OVERFLOW_BADLY", "MESSAGE_WAS_REMOVING", "OFFSET_FOUND_NULL"}[s]
 }
 
-// Fetched answers a Query. Release must be called when Chunks are no longer
+// Fetched answers a FetchRequest. Release must be called when Chunks are no longer
 // needed; it may be called in any case.
 type Fetched struct {
 	Status         FetchStatus
@@ -68,7 +68,7 @@ func (f *Fetched) Release() {
 	f.held, f.Chunks = nil, nil
 }
 
-// Limits of one fetch where the Query names none, as RocketMQ has them for
+// Limits of one fetch where the FetchRequest names none, as RocketMQ has them for
 // messages in memory: a mapped log reads the same from the disk.
 const (
 	defaultFetchCount = 32
@@ -77,7 +77,7 @@ const (
 )
 
 // Fetch reads messages of one queue.
-func (s *Store) Fetch(q Query) Fetched {
+func (s *Store) Fetch(q FetchRequest) Fetched {
 	cq := s.sets.Get(q.Queue)
 	if cq == nil {
 		return Fetched{Status: NoQueue}
@@ -108,7 +108,7 @@ func (s *Store) Fetch(q Query) Fetched {
 }
 
 // collect fills r from an offset that is in the queue.
-func (s *Store) collect(cq *consumequeue.Queue, q Query, r *Fetched) {
+func (s *Store) collect(cq *consumequeue.Queue, q FetchRequest, r *Fetched) {
 	r.Status = NoMatched
 	var end mq.LogOffset // behind the last record found
 	for scanned := 0; scanned < q.MaxScan && r.Next < r.Max; {
@@ -147,7 +147,7 @@ func (s *Store) finish(r *Fetched, end mq.LogOffset) {
 
 // take adds the record of one entry if it matches. It returns false when the
 // fetch ends before this entry.
-func (s *Store) take(e consumequeue.Entry, q Query, r *Fetched, end *mq.LogOffset) bool {
+func (s *Store) take(e consumequeue.Entry, q FetchRequest, r *Fetched, end *mq.LogOffset) bool {
 	if q.Match != nil && !q.Match(e.TagsCode) {
 		return true
 	}

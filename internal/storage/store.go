@@ -29,6 +29,7 @@ type Store struct {
 	queues   queueTable
 	dispatch dispatchList
 
+	pins    pins
 	refused atomic.Pointer[error] // why users' messages are refused now
 	stats   counters
 
@@ -184,4 +185,26 @@ func (s *Store) refusal(size int) error {
 type counters struct {
 	Messages atomic.Int64
 	Bytes    atomic.Int64
+}
+
+// Pin keeps the log from a position on: no rule deletes a file that holds
+// something at or above what lowest returns, whatever the disk says. lowest is
+// asked before each deletion; math.MaxInt64 pins nothing.
+func (s *Store) Pin(name string, lowest func() mq.LogOffset) {
+	s.pins.mu.Lock()
+	defer s.pins.mu.Unlock()
+	s.pins.mu.list = append(s.pins.mu.list, pin{name, lowest})
+}
+
+// pins are those who still need old records.
+type pins struct {
+	mu struct {
+		sync.Mutex
+		list []pin
+	}
+}
+
+type pin struct {
+	name   string
+	lowest func() mq.LogOffset
 }

@@ -38,7 +38,7 @@ func bodies(t testing.TB, s *Store, key mq.QueueKey) []string {
 	t.Helper()
 	var out []string
 	for off := s.MinOffset(key); ; {
-		f := s.Fetch(Query{Queue: key, From: off})
+		f := s.Fetch(FetchRequest{Queue: key, From: off})
 		if f.Status != Found {
 			if f.Status != OverflowOne && f.Status != NoMessage && f.Status != NoQueue {
 				t.Fatalf("queue %v at %d: %v, next %d", key, off, f.Status, f.Next)
