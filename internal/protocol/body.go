@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/sundial-mq/sundial/internal/javajson"
 	"github.com/sundial-mq/sundial/internal/mq"
 )
 
@@ -37,12 +38,8 @@ func DecodeBody(body []byte, v any) error {
 	if len(body) == 0 {
 		return fmt.Errorf("%w: the body is empty", mq.ErrInvalid)
 	}
-	if err := unmarshal(body, v); err != nil {
+	if err := javajson.Unmarshal(body, v); err != nil {
 		return fmt.Errorf("%w: body: %v", mq.ErrInvalid, err)
 	}
 	return nil
 }
-
-// The tolerant reader of Java's JSON takes this place.
-func unmarshal(src []byte, v any) error   { return json.Unmarshal(src, v) }
-func standard(src []byte) ([]byte, error) { return src, nil }

@@ -3,6 +3,7 @@ package protocol
 import (
 	"encoding/json"
 
+	"github.com/sundial-mq/sundial/internal/javajson"
 	"github.com/sundial-mq/sundial/internal/mq"
 )
 
@@ -31,7 +32,7 @@ func (l *CreateGroupList) UnmarshalJSON(src []byte) error {
 	}
 	for _, text := range raw.Groups {
 		g := mq.NewGroupConfig("")
-		if err := unmarshal(text, g); err != nil {
+		if err := javajson.Unmarshal(text, g); err != nil {
 			return err
 		}
 		l.Groups = append(l.Groups, g)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/sundial-mq/sundial/internal/javajson"
 	"github.com/sundial-mq/sundial/internal/mq"
 )
 
@@ -68,7 +69,7 @@ func (t *QueueTable[V]) UnmarshalJSON(src []byte) error {
 	out := make(QueueTable[V], len(raw))
 	for key, value := range raw {
 		var q MessageQueue
-		if err := unmarshal([]byte(key), &q); err != nil {
+		if err := javajson.Unmarshal([]byte(key), &q); err != nil {
 			return fmt.Errorf("message queue %.80q: %w", key, err)
 		}
 		var v V

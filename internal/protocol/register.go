@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sundial-mq/sundial/internal/javajson"
 	"github.com/sundial-mq/sundial/internal/mq"
 )
 
@@ -163,7 +164,7 @@ func DecodeRegisterBroker(h *RegisterBrokerHeader, version int32, body []byte) (
 	b := &RegisterBrokerBody{}
 	switch {
 	case h.Compressed || len(body) > 2 && body[0] == 0x78 && binary.BigEndian.Uint16(body)%31 == 0:
-		if err := b.uncompress(version, body); err != nil {
+		if err := b.uncompress(version, body, maxRegistration); err != nil {
 			return nil, fmt.Errorf("%w: compressed registration: %v", mq.ErrInvalid, err)
 		}
 	case len(body) == 0: // a broker without topics
@@ -193,20 +194,20 @@ const (
 	versionMapping         = 413 // V5_0_0: from here with queue mappings
 )
 
-func (b *RegisterBrokerBody) uncompress(version int32, body []byte) error {
+func (b *RegisterBrokerBody) uncompress(version int32, body []byte, limit int64) error {
 	z, err := zlib.NewReader(bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	raw, err := io.ReadAll(io.LimitReader(z, maxRegistration+1))
+	raw, err := io.ReadAll(io.LimitReader(z, limit+1))
 	if err != nil {
 		return err
 	}
-	if len(raw) > maxRegistration {
-		return fmt.Errorf("unpacks to more than %d bytes", maxRegistration)
+	if int64(len(raw)) > limit {
+		return fmt.Errorf("unpacks to more than %d bytes", limit)
 	}
 	r := lengthReader{rest: raw}
-	if err := unmarshal(r.text(), &b.Table.DataVersion); err != nil && r.err == nil {
+	if err := javajson.Unmarshal(r.text(), &b.Table.DataVersion); err != nil && r.err == nil {
 		return fmt.Errorf("data version: %w", err)
 	}
 	count := r.count()
@@ -224,7 +225,7 @@ func (b *RegisterBrokerBody) uncompress(version int32, body []byte) error {
 		}
 	}
 	if servers := r.text(); r.err == nil {
-		if err := unmarshal(servers, &b.FilterServers); err != nil {
+		if err := javajson.Unmarshal(servers, &b.FilterServers); err != nil {
 			return fmt.Errorf("filter servers: %w", err)
 		}
 	}
@@ -238,7 +239,7 @@ func (b *RegisterBrokerBody) uncompress(version int32, body []byte) error {
 			var info struct {
 				Topic string `json:"topic"`
 			}
-			std, err := standard(text)
+			std, err := javajson.Standard(text)
 			if err == nil {
 				err = json.Unmarshal(std, &info)
 			}
@@ -269,7 +270,7 @@ func parseTopicLine(line string) (*mq.TopicConfig, error) {
 		*dst = int32(n)
 	}
 	if len(part) == 6 && part[5] != "" {
-		if err := unmarshal([]byte(part[5]), &t.Attributes); err != nil {
+		if err := javajson.Unmarshal([]byte(part[5]), &t.Attributes); err != nil {
 			return nil, fmt.Errorf("topic %.80q: attributes: %w", line, err)
 		}
 	}

@@ -85,11 +85,14 @@ func TestRegistrationThatIsDamaged(t *testing.T) {
 		"bad number":         pack(t, "\x00\x00\x00\x02{}\x00\x00\x00\x01\x00\x00\x00\x0aa 1 x 6 s {}\x00\x00\x00\x02[]"),
 		"huge count":         pack(t, "\x00\x00\x00\x02{}\x7f\xff\xff\xff"),
 		"negative length":    pack(t, "\xff\xff\xff\xff{}"),
-		"bomb":               pack(t, strings.Repeat("\x00", maxRegistration+10)),
 	} {
 		if _, err := DecodeRegisterBroker(&RegisterBrokerHeader{Compressed: true}, 513, b); !errors.Is(err, mq.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	bomb := pack(t, strings.Repeat("\x00", 5000))
+	if err := new(RegisterBrokerBody).uncompress(513, bomb, 4999); err == nil || !strings.Contains(err.Error(), "more than 4999 bytes") {
+		t.Errorf("a bomb: %v", err)
 	}
 	if _, err := DecodeRegisterBroker(&RegisterBrokerHeader{}, 513, []byte(`{"topicConfigSerializeWrapper":{"topicConfigTable":{"a":null}}}`)); !errors.Is(err, mq.ErrInvalid) {
 		t.Errorf("a topic without config: %v", err)
