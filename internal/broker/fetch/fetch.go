@@ -2,32 +2,185 @@ package fetch
 
 import (
 	"context"
+	"fmt"
+	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sundial-mq/sundial/internal/broker/clients"
+	"github.com/sundial-mq/sundial/internal/broker/groups"
+	"github.com/sundial-mq/sundial/internal/broker/offsets"
+	"github.com/sundial-mq/sundial/internal/broker/topics"
+	"github.com/sundial-mq/sundial/internal/filter"
 	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/record"
+	"github.com/sundial-mq/sundial/internal/storage"
 )
 
 // Flow serves pulls. Its methods are safe for concurrent use.
-type Flow struct{}
+type Flow struct {
+	cfg     Config
+	store   *storage.Store
+	topics  *topics.Register
+	groups  *groups.Register
+	clients *clients.Register
+	offsets *offsets.Register
+	lot     *lot
+	filters filters
+}
+
+// New returns a working Flow; parked pulls are served while Run runs.
+func New(cfg Config, store *storage.Store, t *topics.Register, g *groups.Register, c *clients.Register, o *offsets.Register) (*Flow, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("fetch: %w", err)
+	}
+	return &Flow{cfg: cfg, store: store, topics: t, groups: g, clients: c, offsets: o, lot: newLot(cfg.MaxParked, cfg.MaxParkedPerQueue)}, nil
+}
 
 // Pull looks once and calls done before it returns, or parks the request and
 // calls done exactly once later, from a goroutine of Run. It may read from the
 // disk: call it where waiting is allowed. Chunks are handed to done together
 // with the duty to call Release.
 func (f *Flow) Pull(req *Request, done func(Result, error)) {
-	done(Result{}, mq.ErrUnavailable)
+	match, about, err := f.allow(req)
+	if err != nil {
+		done(Result{}, err)
+		return
+	}
+	res, err := f.look(req, match, about)
+	if err != nil {
+		done(Result{}, err)
+		return
+	}
+	if req.Flag&mq.PullCommitOffset != 0 && req.CommitOffset >= 0 {
+		f.offsets.Commit(req.Group, req.Topic, req.Queue, req.CommitOffset)
+	}
+	if res.Status != NoNew || req.Flag&mq.PullSuspend == 0 || req.Suspend <= 0 {
+		done(res, nil)
+		return
+	}
+	f.suspend(req, match, done)
+}
+
+// suspend parks a pull that found nothing. The message that arrives between the
+// look and the parking is not missed: the end of the queue is asked for once
+// more when the pull is in the lot.
+func (f *Flow) suspend(req *Request, match *filter.Filter, done func(Result, error)) {
+	wait := min(req.Suspend, f.cfg.MaxSuspend)
+	if !f.cfg.LongPolling {
+		wait = f.cfg.ShortPolling
+	}
+	p := &parked{
+		req: req, done: done, match: match,
+		key: mq.QueueKey{Topic: req.Topic, ID: req.Queue}, deadline: time.Now().Add(wait),
+	}
+	if err := f.lot.park(p); err != nil {
+		done(Result{}, err)
+		return
+	}
+	if f.store.MaxOffset(p.key) > req.Offset {
+		f.lot.wake(p)
+	}
 }
 
 // Arrived wakes the pulls that are parked on a queue and may want the message
 // at off. The store calls it for every message that became visible; it does not
 // block.
-func (f *Flow) Arrived(key mq.QueueKey, off mq.QueueOffset, tagsCode int64) {}
+func (f *Flow) Arrived(key mq.QueueKey, off mq.QueueOffset, tagsCode int64) {
+	f.lot.arrived(key, off, tagsCode)
+}
+
+// Wake has all pulls that are parked on a queue look again: its progress was
+// reset, or its topic changed.
+func (f *Flow) Wake(key mq.QueueKey) { f.lot.wakeQueue(key) }
 
 // Forget drops what a closed connection has parked, without calling done.
-func (f *Flow) Forget(conn uint64) {}
+func (f *Flow) Forget(conn uint64) { f.lot.forget(conn) }
+
+// Parked is how many pulls wait for news.
+func (f *Flow) Parked() int { return int(f.lot.count.Load()) }
 
 // Run serves woken and timed-out pulls until ctx is done; then it answers those
-// still parked with NoNew.
+// still parked as if their time were over.
 func (f *Flow) Run(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
+	defer f.lot.closeWhenDone(ctx)()
+	var workers errgroup.Group
+	for range f.cfg.Workers {
+		workers.Go(func() error {
+			for p := f.lot.next(); p != nil; p = f.lot.next() {
+				f.again(p)
+			}
+			return nil
+		})
+	}
+	return workers.Wait()
+}
+
+// again runs a parked pull for the last time. The registers are asked anew: the
+// topic may be gone.
+func (f *Flow) again(p *parked) {
+	_, about, err := f.allow(p.req)
+	if err != nil {
+		p.done(Result{}, err)
+		return
+	}
+	p.done(f.look(p.req, p.match, about))
+}
+
+// about is what an answer tells besides its messages.
+type about struct {
+	topicSysFlag, groupSysFlag int32
+	suggest                    int64
+}
+
+// look reads once.
+func (f *Flow) look(req *Request, match *filter.Filter, a about) (Result, error) {
+	key := mq.QueueKey{Topic: req.Topic, ID: req.Queue}
+	if off, ok := f.offsets.TakeReset(req.Group, req.Topic, req.Queue); ok {
+		return Result{
+			Status: Moved, Remark: "OFFSET_RESET", Next: off, Min: f.store.MinOffset(key), Max: f.store.MaxOffset(key),
+			SuggestBroker: a.suggest, TopicSysFlag: a.topicSysFlag, GroupSysFlag: a.groupSysFlag,
+		}, nil
+	}
+	var matchCode func(int64) bool
+	var matchRecord func(record.View) bool
+	if !match.All() {
+		matchCode = match.MatchCode
+		matchRecord = func(v record.View) bool {
+			tags, _ := v.Property(mq.PropTags)
+			return match.MatchTags(tags)
+		}
+	}
+	got := f.store.Fetch(storage.FetchRequest{
+		Queue: key, From: req.Offset, MaxCount: min(int(req.Max), f.cfg.MaxMessages), MaxBytes: f.cfg.MaxBytes,
+		MaxScan: max(f.cfg.MaxScan, int(req.Max)), Match: matchCode, MatchRecord: matchRecord,
+	})
+	f.offsets.CommitPull(req.Group, req.Topic, req.Queue, got.Next)
+	res := Result{
+		Status: statusOf(got.Status, req.Offset), Remark: got.Status.String(), Next: got.Next, Min: got.Min, Max: got.Max,
+		SuggestBroker: a.suggest, TopicSysFlag: a.topicSysFlag, GroupSysFlag: a.groupSysFlag,
+	}
+	if res.Status != Found {
+		got.Release()
+		return res, nil
+	}
+	res.Chunks, res.Count, res.Release = got.Chunks, got.Count, got.Release
+	return res, nil
+}
+
+// statusOf is what the store's finding means to a consumer that asked for off.
+func statusOf(found storage.FetchStatus, off mq.QueueOffset) Status {
+	switch found {
+	case storage.Found:
+		return Found
+	case storage.NoMatched, storage.Removing:
+		return Filtered
+	case storage.TooSmall, storage.OverflowBadly:
+		return Moved
+	case storage.NoQueue, storage.NoMessage:
+		if off != 0 {
+			return Moved
+		}
+	}
+	return NoNew
 }
