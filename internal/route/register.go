@@ -1,0 +1,262 @@
+package route
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sundial-mq/sundial/internal/mq"
+)
+
+// Registration is what a broker says of itself.
+type Registration struct {
+	Member
+	HAAddr  string
+	Timeout time.Duration // how long it may be silent; 0: the table's rule
+	// ActingMaster is whether a slave may stand in for a master; Old brokers do not
+	// know that question.
+	ActingMaster bool
+	Old          bool
+
+	Version mq.DataVersion
+	Topics  map[string]*mq.TopicConfig
+	// Mapped is whether static topics are among them: their queues are not the
+	// broker's alone, so the set is never taken for whole.
+	Mapped        bool
+	FilterServers []string
+}
+
+// Outcome is what a broker learns from its registration, and the name server of
+// it.
+type Outcome struct {
+	MasterAddr   string // for a slave: where its master is
+	MasterHAAddr string
+	Replaced     string // the address this broker had until now, if it was another
+	Moved        string // the cluster its group was in until now, if it was another
+	First        bool   // it was not here before
+	Ignored      bool   // a later incarnation of this broker has registered from elsewhere
+}
+
+// markers are topics that every broker has and that nobody can change: a
+// registration with all of them is not an excerpt.
+var markers = []string{mq.TopicSelfTest, mq.TopicBenchmark, mq.TopicOffsetMoved, mq.TopicSchedule}
+
+func (r *Registration) whole() bool {
+	if r.Mapped || r.Topics[r.Name] == nil {
+		return false
+	}
+	for _, m := range markers {
+		if r.Topics[m] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Register notes a broker with its topics. A registration that may not be taken
+// is an [mq.ErrSystem].
+func (t *Table) Register(r *Registration, now time.Time) (Outcome, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out Outcome
+	if r.Cluster == "" || r.Name == "" || r.Addr == "" {
+		return out, fmt.Errorf("%w: register broker failed: cluster %q, name %q and address %q must not be empty", mq.ErrSystem, r.Cluster, r.Name, r.Addr)
+	}
+
+	b := t.mu.brokers[r.Name]
+	if b != nil && b.Cluster == r.Cluster {
+		old := b.Addrs[r.ID]
+		if l := t.mu.lives[place{r.Cluster, old}]; old != r.Addr && l != nil && l.version.StateVersion > r.Version.StateVersion {
+			delete(t.mu.lives, place{r.Cluster, r.Addr})
+			out.Ignored = true
+			return out, nil
+		}
+	}
+	if len(r.Topics) == 1 && (b == nil || b.Cluster != r.Cluster || b.Addrs[r.ID] == "") {
+		return out, fmt.Errorf("%w: register broker failed: %s[%d] is not known here and says one topic only: it must register all of them first", mq.ErrSystem, r.Name, r.ID)
+	}
+	if b != nil && b.Cluster != r.Cluster {
+		// A group is in one cluster: the one that was said last.
+		out.Moved = b.Cluster
+		for _, addr := range b.Addrs {
+			delete(t.mu.lives, place{b.Cluster, addr})
+		}
+		t.dropGroupLocked(b)
+		b = nil
+	}
+	if b == nil {
+		b = &Broker{Name: r.Name, Cluster: r.Cluster, Addrs: map[int64]string{}}
+		t.mu.brokers[r.Name] = b
+		out.First = true
+	}
+	b.ActingMaster = r.ActingMaster && !r.Old
+	out.First, out.Replaced = t.settleLocked(b, r, out.First)
+	t.topicsLocked(b, r, out.First)
+
+	timeout := r.Timeout
+	if timeout <= 0 {
+		timeout = t.cfg.Expiry
+	}
+	t.mu.lives[place{r.Cluster, r.Addr}] = &live{
+		Member: r.Member, seen: now, timeout: timeout, version: r.Version, haAddr: r.HAAddr, filters: r.FilterServers,
+	}
+	if master := b.Addrs[MasterID]; r.ID != MasterID && master != "" {
+		if l := t.mu.lives[place{r.Cluster, master}]; l != nil {
+			out.MasterAddr, out.MasterHAAddr = master, l.haAddr
+		}
+	}
+	t.mu.ready = true
+	return out, nil
+}
+
+// settleLocked gives the member its address: one address has one id, one id one
+// address. It returns whether the member is new, and the address it had before.
+func (t *Table) settleLocked(b *Broker, r *Registration, first bool) (isNew bool, replaced string) {
+	for id, addr := range b.Addrs {
+		if addr == r.Addr && id != r.ID {
+			delete(b.Addrs, id)
+		}
+	}
+	if old := b.Addrs[r.ID]; old == "" {
+		first = true
+	} else if old != r.Addr {
+		delete(t.mu.lives, place{b.Cluster, old})
+		replaced = old
+	}
+	b.Addrs[r.ID] = r.Addr
+	if t.mu.clusters[r.Cluster] == nil {
+		t.mu.clusters[r.Cluster] = map[string]bool{}
+	}
+	t.mu.clusters[r.Cluster][r.Name] = true
+	return first, replaced
+}
+
+// topicsLocked takes over the topics of a member that speaks for its group: the
+// master, or the slave with the lowest id of those that know of acting masters.
+func (t *Table) topicsLocked(b *Broker, r *Registration, first bool) {
+	prime := !r.Old && r.ID != MasterID && r.ID == b.lowestID()
+	if r.ID != MasterID && !prime {
+		return
+	}
+	if r.whole() {
+		for topic, byBroker := range t.mu.topics {
+			if _, has := byBroker[r.Name]; has && r.Topics[topic] == nil {
+				t.dropQueuesLocked(topic, r.Name)
+			}
+		}
+	}
+	l := t.mu.lives[place{r.Cluster, r.Addr}]
+	changed := first || l == nil || l.version != r.Version
+	for name, cfg := range r.Topics {
+		if _, has := t.mu.topics[name][r.Name]; has && !changed {
+			continue
+		}
+		q := Queues{Broker: r.Name, Perm: cfg.Perm, Read: cfg.ReadQueues, Write: cfg.WriteQueues, SysFlag: cfg.SysFlag}
+		if prime && b.ActingMaster {
+			q.Perm &^= mq.PermWrite
+		}
+		t.putQueuesLocked(name, q)
+	}
+}
+
+func (b *Broker) lowestID() int64 {
+	first, lowest := true, int64(0)
+	for id := range b.Addrs {
+		if first || id < lowest {
+			first, lowest = false, id
+		}
+	}
+	return lowest
+}
+
+// Heartbeat notes that a broker is still here; false means that it is not known
+// and must register.
+func (t *Table) Heartbeat(cluster, addr string, timeout time.Duration, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.mu.lives[place{cluster, addr}]
+	if l == nil {
+		return false
+	}
+	l.seen = now
+	if timeout > 0 {
+		l.timeout = timeout
+	}
+	return true
+}
+
+// Unregister removes a broker that says goodbye, and reports whether it was
+// here.
+func (t *Table) Unregister(m Member) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.removeLocked(m)
+}
+
+// LinkClosed removes the brokers that registered last on a connection that is
+// gone, and returns them.
+func (t *Table) LinkClosed(link any) []Member {
+	return t.removeIf(func(l *live) bool { return l.Link == link })
+}
+
+// Expire removes the brokers that were silent for too long, and returns them.
+func (t *Table) Expire(now time.Time) []Member {
+	return t.removeIf(func(l *live) bool { return now.Sub(l.seen) > l.timeout })
+}
+
+func (t *Table) removeIf(gone func(*live) bool) []Member {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var removed []Member
+	for _, l := range t.mu.lives {
+		if gone(l) {
+			removed = append(removed, l.Member)
+		}
+	}
+	for _, m := range removed {
+		t.removeLocked(m)
+	}
+	return removed
+}
+
+func (t *Table) removeLocked(m Member) bool {
+	_, found := t.mu.lives[place{m.Cluster, m.Addr}]
+	delete(t.mu.lives, place{m.Cluster, m.Addr})
+	b := t.mu.brokers[m.Name]
+	if b == nil || b.Cluster != m.Cluster {
+		return found
+	}
+	for id, addr := range b.Addrs {
+		if addr == m.Addr {
+			delete(b.Addrs, id)
+			found = true
+		}
+	}
+	switch {
+	case len(b.Addrs) == 0:
+		t.dropGroupLocked(b)
+	case b.ActingMaster && b.Addrs[MasterID] == "":
+		// A slave speaks for the group now, and takes no messages.
+		for _, byBroker := range t.mu.topics {
+			if q, ok := byBroker[b.Name]; ok {
+				q.Perm &^= mq.PermWrite
+				byBroker[b.Name] = q
+			}
+		}
+	}
+	return found
+}
+
+// dropGroupLocked removes a broker group with its queues.
+func (t *Table) dropGroupLocked(b *Broker) {
+	delete(t.mu.brokers, b.Name)
+	for topic, byBroker := range t.mu.topics {
+		if _, has := byBroker[b.Name]; has {
+			t.dropQueuesLocked(topic, b.Name)
+		}
+	}
+	names := t.mu.clusters[b.Cluster]
+	delete(names, b.Name)
+	if len(names) == 0 {
+		delete(t.mu.clusters, b.Cluster)
+	}
+}
