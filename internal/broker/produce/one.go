@@ -78,8 +78,10 @@ func (f *Flow) acceptOne(req *Request, to place) (Result, mq.LogOffset, error) {
 		s.props = props
 	}
 
-	if n, err := strconv.ParseInt(bin.String(r.priority), 10, 32); err == nil && n >= 0 && !to.retry {
-		to.queue = mq.QueueID(min(n, int64(to.topic.WriteQueues)-1))
+	if r.priority != nil && !to.retry {
+		if n, err := strconv.ParseInt(bin.String(r.priority), 10, 32); err == nil && n >= 0 {
+			to.queue = mq.QueueID(min(n, int64(to.topic.WriteQueues)-1))
+		}
 	}
 	m := &s.one
 	f.fill(m, req, to)
