@@ -5,4 +5,5 @@ go 1.26.0
 require (
 	golang.org/x/sync v0.25.0
 	golang.org/x/sys v0.50.0
+	pgregory.net/rapid v1.3.0
 )
