@@ -97,6 +97,10 @@ func (f *Flow) Wake(key mq.QueueKey) { f.lot.wakeQueue(key) }
 // Forget drops what a closed connection has parked, without calling done.
 func (f *Flow) Forget(conn uint64) { f.lot.forget(conn) }
 
+// StopWaiting answers all parked pulls as if their time were over and parks no
+// more: the servers above are about to stop.
+func (f *Flow) StopWaiting() { f.lot.close() }
+
 // Parked is how many pulls wait for news.
 func (f *Flow) Parked() int { return int(f.lot.count.Load()) }
 
@@ -113,7 +117,9 @@ func (f *Flow) Run(ctx context.Context) error {
 			return nil
 		})
 	}
-	return workers.Wait()
+	err := workers.Wait()
+	<-ctx.Done() // StopWaiting ends the workers before that
+	return err
 }
 
 // again runs a parked pull for the last time. The registers are asked anew: the

@@ -63,7 +63,7 @@ func TestParkedPullTimesOutToTheMillisecond(t *testing.T) {
 			}
 			pulls = append(pulls, p)
 		}
-		time.Sleep(20 * time.Second)
+		<-time.After(20 * time.Second)
 		for _, p := range pulls {
 			if got := w.at(p); !got.Equal(p.deadline) {
 				t.Errorf("a pull that waits %v came back after %v", p.deadline.Sub(began), got.Sub(began))
@@ -188,7 +188,7 @@ func TestLotAgainstAModel(t *testing.T) {
 							break
 						}
 					default:
-						time.Sleep(time.Duration(r.IntN(500)) * time.Millisecond)
+						<-time.After(time.Duration(r.IntN(500)) * time.Millisecond)
 						for p := range in {
 							gone := !p.deadline.After(time.Now())
 							check(p, gone)
