@@ -93,7 +93,7 @@ func (m *Message) Encode(dst []byte, crcTail bool) int {
 	be.PutUint64(dst[at+4:], uint64(m.PreparedOffset))
 	be.PutUint32(dst[at+12:], uint32(len(m.Body)))
 	at += 16
-	at += copy(dst[at:], m.Body)
+	at += copy(dst[at:at+len(m.Body)], m.Body)
 
 	magic := MagicV1
 	if len(m.Topic) <= MaxTopicV1 {
@@ -104,26 +104,26 @@ func (m *Message) Encode(dst []byte, crcTail bool) int {
 		be.PutUint16(dst[at:], uint16(len(m.Topic)))
 		at += 2
 	}
-	at += copy(dst[at:], m.Topic)
+	at += copy(dst[at:at+len(m.Topic)], m.Topic)
 
 	if !crcTail {
 		be.PutUint16(dst[at:], uint16(len(m.Properties)))
 		at += 2
-		at += copy(dst[at:], m.Properties)
+		at += copy(dst[at:at+len(m.Properties)], m.Properties)
 		putHead(dst, at, magic)
 		return at
 	}
 	n := copyBeforeCRC(dst[at+2:], m.Properties)
 	be.PutUint16(dst[at:], uint16(n+crcTailSize))
 	at += 2 + n
-	// The checksum covers the first eight bytes too, before they are there.
-	var head [8]byte
-	putHead(head[:], at+crcTailSize, magic)
-	crc := crc32.Update(crc32.ChecksumIEEE(head[:]), crc32.IEEETable, dst[8:at])
+	// The checksum covers the first eight bytes too; until it is known they wait
+	// where it will stand.
+	size, head := at+crcTailSize, dst[at:at+BlankSize]
+	putHead(head, size, magic)
+	crc := crc32.Update(crc32.ChecksumIEEE(head), crc32.IEEETable, dst[BlankSize:at])
 	putCRCTail(dst[at:], crc)
-	at += crcTailSize
-	copy(dst, head[:])
-	return at
+	putHead(dst, size, magic)
+	return size
 }
 
 // Append appends the record, for those who write to no mapped memory.
