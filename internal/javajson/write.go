@@ -51,7 +51,7 @@ func MarshalObjectKeys(v any) ([]byte, error) {
 }
 
 // MarshalPretty writes v as RocketMQ writes its files: a line for each member,
-// indented by tabs, no blank behind the colon. Members of structs come in the
+// indented by tabs, no blank behind the colon, numbers of an array in one line. Members of structs come in the
 // order of their fields, which RocketMQ's readers do not mind.
 func MarshalPretty(v any) ([]byte, error) {
 	std, err := Marshal(v)
@@ -73,12 +73,12 @@ func MarshalPretty(v any) ([]byte, error) {
 			dst = append(dst, std[i:end]...)
 			i = end - 1
 		case '{', '[':
-			dst = append(dst, c)
-			if next := std[i+1]; next == '}' || next == ']' {
-				dst = append(dst, next)
-				i++
+			if end := flatEnd(std, i); end > i {
+				dst = append(dst, std[i:end]...)
+				i = end - 1
 				continue
 			}
+			dst = append(dst, c)
 			depth++
 			line()
 		case '}', ']':
@@ -93,6 +93,19 @@ func MarshalPretty(v any) ([]byte, error) {
 		}
 	}
 	return dst, nil
+}
+
+// flatEnd is the index behind what opens at b[at] if fastjson writes it in one
+// line: an empty object or array, or an array of numbers; else at.
+func flatEnd(b []byte, at int) int {
+	end := at + 1
+	for b[at] == '[' && (b[end] == ',' || isNumberByte(b[end])) {
+		end++
+	}
+	if b[end] == b[at]+2 { // ] is [ plus 2, as } is { plus 2
+		return end + 1
+	}
+	return at
 }
 
 // stringEnd is the index behind the string that starts at b[at].
