@@ -6,10 +6,18 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/sundial-mq/sundial/internal/broker/clients"
+	"github.com/sundial-mq/sundial/internal/broker/delay"
 	"github.com/sundial-mq/sundial/internal/broker/fetch"
+	"github.com/sundial-mq/sundial/internal/broker/groups"
+	"github.com/sundial-mq/sundial/internal/broker/offsets"
 	"github.com/sundial-mq/sundial/internal/broker/produce"
 	"github.com/sundial-mq/sundial/internal/broker/redeliver"
+	"github.com/sundial-mq/sundial/internal/broker/topics"
 	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/remoting/server"
+	"github.com/sundial-mq/sundial/internal/route"
+	"github.com/sundial-mq/sundial/internal/storage"
 	"github.com/sundial-mq/sundial/internal/vfs"
 )
 
@@ -80,7 +88,9 @@ type Config struct {
 // NameServerConfig is the name server's part.
 type NameServerConfig struct {
 	// Port is where it listens (listenPort in namesrv.conf, --namesrv-port); 0 is any free port.
-	Port int
+	Port   int
+	Table  route.Config
+	Server server.Config
 }
 
 // BrokerConfig is the broker's part. Names, permission, addresses and limits that
@@ -109,9 +119,18 @@ type BrokerConfig struct {
 	// cannot serve, that may lie there unserved: timer, transaction, pop.
 	IgnorePending []string
 
+	// DelayLevels is the table of delay levels (messageDelayLevel).
+	DelayLevels string
+
+	Store     storage.Config
+	Topics    topics.Config
+	Groups    groups.Config
+	Offsets   offsets.Config
+	Clients   clients.Config
 	Produce   produce.Config
 	Fetch     fetch.Config
 	Redeliver redeliver.Config
+	Server    server.Config
 }
 
 // DefaultConfig is one node with all roles on RocketMQ's ports, listening on the
@@ -121,10 +140,12 @@ func DefaultConfig() Config {
 		Roles:      NameServer | Broker,
 		Dir:        "sundial-data",
 		Bind:       "127.0.0.1",
-		NameServer: NameServerConfig{Port: 9876},
+		NameServer: NameServerConfig{Port: 9876, Table: route.DefaultConfig(), Server: server.DefaultConfig()},
 		Broker: BrokerConfig{
 			Cluster: "DefaultCluster", Name: "broker-a", Port: 10911, FastPort: 10909, Perm: mq.PermRead | mq.PermWrite,
-			Produce: produce.DefaultConfig(), Fetch: fetch.DefaultConfig(), Redeliver: redeliver.DefaultConfig(),
+			DelayLevels: delay.DefaultLevels, Store: storage.DefaultConfig(""), Topics: topics.DefaultConfig(), Groups: groups.DefaultConfig(),
+			Offsets: offsets.DefaultConfig(), Clients: clients.DefaultConfig(), Produce: produce.DefaultConfig(), Fetch: fetch.DefaultConfig(),
+			Redeliver: redeliver.DefaultConfig(), Server: server.DefaultConfig(),
 		},
 	}
 }

@@ -18,8 +18,9 @@ import (
 type Delayer interface {
 	// Retarget changes topic, queue and properties of m, whose DELAY is above 0.
 	Retarget(m *record.Message) error
-	// Delay is how long the level delays, the last one for levels above it.
-	Delay(level mq.DelayLevel) time.Duration
+	// Count is how many levels there are, Millis how long one of them delays.
+	Count() int
+	Millis(level mq.DelayLevel) int64
 }
 
 // Names of properties that a dead letter carries besides those of RocketMQ.
@@ -124,7 +125,8 @@ func (f *Flow) sendBack(req *Request, group *mq.GroupConfig) (time.Duration, err
 		if level == 0 {
 			level = firstLevel + mq.DelayLevel(old.ReconsumeTimes)
 		}
-		window = max(window, f.delay.Delay(level))
+		level = min(level, mq.DelayLevel(f.delay.Count()))
+		window = max(window, time.Duration(f.delay.Millis(level))*time.Millisecond)
 		m, err = f.retry(req, group, &old, level)
 	}
 	if err != nil {
