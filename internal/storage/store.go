@@ -14,6 +14,7 @@ import (
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/storage/commitlog"
 	"github.com/sundial-mq/sundial/internal/storage/consumequeue"
+	"github.com/sundial-mq/sundial/internal/storage/keyindex"
 	"github.com/sundial-mq/sundial/internal/vfs"
 )
 
@@ -26,12 +27,26 @@ type Store struct {
 
 	log      *commitlog.Log
 	sets     *consumequeue.Set
+	index    *keyindex.Index // nil when switched off
 	queues   queueTable
 	dispatch dispatchList
 
-	pins    pins
-	refused atomic.Pointer[error] // why users' messages are refused now
-	stats   counters
+	docs      documents
+	identity  identity               // immutable after Open
+	graveyard sync.Mutex             // held by whoever changes graves
+	graves    atomic.Pointer[graves] // topics that were deleted
+	follow    follower
+
+	saving        sync.Mutex // guards what follows
+	state         state      // as last written
+	checkpoint    checkpoint
+	checkpointCRC uint32
+	manifest      manifest
+
+	pins       pins
+	queuesFull atomic.Bool           // the last flush of the queues found no room on the disk
+	refused    atomic.Pointer[error] // why users' messages are refused now
+	stats      counters
 
 	closing struct {
 		sync.Mutex
@@ -67,11 +82,11 @@ func (s *Store) open() error {
 	if s.cfg.SyncFlush {
 		logConfig.OnDurable = s.dispatch.upTo
 	}
-	var err error
-	if s.log, err = commitlog.Open(s.fs, logConfig); err != nil {
+	if err := s.openDocuments(); err != nil {
 		return err
 	}
-	if s.sets, err = consumequeue.OpenSet(s.fs, filepath.Join(s.cfg.Dir, "consumequeue"), s.cfg.queueConfig()); err != nil {
+	var err error
+	if s.log, err = commitlog.Open(s.fs, logConfig); err != nil {
 		return err
 	}
 	return s.recover()
@@ -106,6 +121,9 @@ func (s *Store) giveUp() {
 	if s.sets != nil {
 		_ = s.sets.Close()
 	}
+	if s.index != nil {
+		_ = s.index.Close()
+	}
 	if s.lock != nil {
 		_ = s.lock.Close()
 	}
@@ -117,23 +135,35 @@ func (s *Store) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = s.log.Run(ctx) }) // its failure is Close's to report
 	wg.Go(func() { s.keepQueues(ctx) })
+	if s.index != nil {
+		wg.Go(func() { s.followLog(ctx) })
+	}
 	wg.Wait()
 	return s.Close()
 }
 
-// keepQueues writes queue entries out while the store runs.
+// keepQueues writes queue entries out while the store runs, and now and then
+// makes them durable and saves how far they go.
 func (s *Store) keepQueues(ctx context.Context) {
 	tick := time.NewTicker(s.cfg.QueueFlushInterval)
 	defer tick.Stop()
+	saved := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if err := s.sets.Flush(s.log.Durable()); err != nil {
+		durable := s.log.Durable()
+		err := s.sets.Flush(durable)
+		if behind := durable - s.coveredEnd(); err == nil && (behind >= mq.LogOffset(s.cfg.QueueSyncBytes) || behind > 0 && time.Since(saved) >= s.cfg.QueueSyncInterval) {
+			saved = time.Now()
+			err = s.save(false)
+		}
+		if err != nil {
 			s.note.Error("queue entries could not be written; they stay in memory", "err", err)
 		}
+		s.queuesFull.Store(err != nil && vfs.IsNoSpace(err))
 	}
 }
 
@@ -154,12 +184,19 @@ func (s *Store) close() error {
 	if s.cfg.ReadOnly {
 		return errors.Join(s.log.Segments().Close(), s.sets.Close())
 	}
-	err := s.log.Flush()
-	if err == nil {
-		s.dispatch.upTo(s.log.Durable())
-		err = errors.Join(s.sets.Flush(s.log.Durable()), s.sets.Sync())
+	err := s.log.Close()
+	clean := err == nil && s.log.Durable() == s.log.End()
+	if s.index != nil {
+		indexErr := s.index.Close()
+		clean = clean && indexErr == nil
+		err = errors.Join(err, indexErr)
 	}
-	return errors.Join(err, s.log.Close(), s.sets.Close(), s.lock.Close())
+	if clean {
+		if err = s.save(true); err == nil {
+			err = s.markStopped()
+		}
+	}
+	return errors.Join(err, s.sets.Close(), s.lock.Close())
 }
 
 // appendError keeps errors of the log in the words of callers.

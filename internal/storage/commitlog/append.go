@@ -149,6 +149,7 @@ func (l *Log) putLocked(dst []byte, it Item, now int64) Placed {
 	n := m.Encode(dst, l.cfg.CRCTail)
 	end := at + int64(n)
 	l.end.Store(end)
+	l.mu.last = mq.LogOffset(at)
 	l.run.Advance(end)
 	p := Placed{Log: mq.LogOffset(at), End: mq.LogOffset(end), Offset: m.QueueOffset, Size: int32(n), StoreTime: now, TagsCode: it.TagsCode}
 	it.Queue.Appended(m, &p)

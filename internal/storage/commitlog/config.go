@@ -38,11 +38,15 @@ type Config struct {
 	// destroyMapedFileIntervalForcibly.
 	ForceAfter time.Duration
 
+	// SkipDamage makes Walk pass over what is no record, to the next whole one, as
+	// Scan does where it is told to.
+	SkipDamage bool
+
 	// ReadOnly is for looking into a log offline: nothing is changed.
 	ReadOnly bool
 
 	// OnDurable, if set, hears the new durable position after each flush, before
-	// those who wait for it do.
+	// Durable says it and those who wait for it hear it.
 	OnDurable func(mq.LogOffset)
 }
 

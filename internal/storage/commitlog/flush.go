@@ -16,7 +16,9 @@ func (l *Log) Flush() error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	from, to := l.durable.Load(), l.end.Load()
+	from := l.durable.Load()
+	mark := l.here()
+	to := int64(mark.End)
 	for from < to {
 		f := l.run.Acquire(from)
 		if f == nil {
@@ -37,12 +39,35 @@ func (l *Log) Flush() error {
 		}
 		from = end
 	}
-	l.durable.Store(to)
 	if l.cfg.OnDurable != nil {
 		l.cfg.OnDurable(mq.LogOffset(to))
 	}
+	l.mark = mark
+	l.durable.Store(to)
 	l.waits.settle(mq.LogOffset(to), nil)
 	return nil
+}
+
+// Mark is a position in the log and the last record before it, by which it can
+// be recognised later.
+type Mark struct {
+	End       mq.LogOffset
+	Last      mq.LogOffset // start of the last record, -1 when there is none
+	StoreTime int64        // of that record, ms
+}
+
+// here marks the end of the log. Everything before it has been told to its queue.
+func (l *Log) here() Mark {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Mark{End: l.End(), Last: l.mu.last, StoreTime: l.mu.lastTime}
+}
+
+// DurableMark marks the durable position. It waits for a flush under way.
+func (l *Log) DurableMark() Mark {
+	l.flush.Lock()
+	defer l.flush.Unlock()
+	return l.mark
 }
 
 // lost is the end of a log whose flush failed at from.

@@ -25,11 +25,13 @@ type Log struct {
 	mu struct {
 		sync.Mutex
 		file     *segment.File // the last file; nil when it is full or there is none
-		lastTime int64         // of the last record, ms
+		last     mq.LogOffset  // start of the last record, -1 when there is none
+		lastTime int64         // its store time, ms
 		started  bool
 	}
 
 	flush sync.Mutex    // one flush at a time
+	mark  Mark          // the durable position; guarded by flush
 	kick  chan struct{} // somebody waits for a flush
 	waits waitList
 }
@@ -77,11 +79,20 @@ func (l *Log) Start(t Tail) error {
 			}
 		}
 	}
-	l.mu.lastTime = t.LastStoreTime
+	l.mu.last, l.mu.lastTime = t.Last, t.StoreTime
+	l.mark = t.Mark
 	l.mu.started = true
 	l.end.Store(int64(t.End))
 	l.durable.Store(int64(t.End))
 	l.run.Advance(int64(t.End))
+	return nil
+}
+
+// StartReadOnly makes a log that was opened for reading end where Scan found it
+// to end.
+func (l *Log) StartReadOnly(t Tail) error {
+	l.end.Store(int64(t.End))
+	l.durable.Store(int64(t.End))
 	return nil
 }
 
@@ -137,3 +148,6 @@ func (l *Log) Close() error {
 	l.mu.Unlock()
 	return errors.Join(err, l.run.Close())
 }
+
+// File is one file of the log.
+type File = segment.File

@@ -40,6 +40,25 @@ func (l *Log) Read(at mq.LogOffset, size int32) (record.View, *segment.File, err
 	return v, f, nil
 }
 
+// Boundary returns a position at or below at where a record or a blank starts:
+// at itself if one is seen there, else the start of its file.
+func (l *Log) Boundary(at mq.LogOffset) mq.LogOffset {
+	if at <= l.First() {
+		return l.First()
+	}
+	f := l.run.Acquire(int64(at))
+	if f == nil {
+		return at // the end
+	}
+	defer f.Release()
+	start := mq.LogOffset(f.Start())
+	v, blank, err := record.Next(f.Bytes()[at-start:])
+	if err == nil && (blank || record.Check(v, at, false) == nil) {
+		return at
+	}
+	return start
+}
+
 // Walk visits the records from one position, where a record or a blank starts,
 // to another. It ends early without an error when visit returns false, and with
 // a CorruptionError where no record stands. next is where it stopped. Records
@@ -57,7 +76,7 @@ func (l *Log) Walk(from, to mq.LogOffset, visit func(v record.View) bool) (next 
 			continue
 		}
 		more := true
-		from, more, err = walkFile(f, from, min(to, mq.LogOffset(f.End())), visit)
+		from, more, err = l.walkFile(f, from, min(to, mq.LogOffset(f.End())), visit)
 		f.Release()
 		if err != nil || !more {
 			return from, err
@@ -66,7 +85,7 @@ func (l *Log) Walk(from, to mq.LogOffset, visit func(v record.View) bool) (next 
 	return from, nil
 }
 
-func walkFile(f *segment.File, from, to mq.LogOffset, visit func(v record.View) bool) (next mq.LogOffset, more bool, err error) {
+func (l *Log) walkFile(f *segment.File, from, to mq.LogOffset, visit func(v record.View) bool) (next mq.LogOffset, more bool, err error) {
 	start := mq.LogOffset(f.Start())
 	b := f.Bytes()
 	for from < to {
@@ -77,6 +96,14 @@ func walkFile(f *segment.File, from, to mq.LogOffset, visit func(v record.View) 
 		if err == nil {
 			err = record.Check(v, from, false)
 		}
+		if err != nil && l.cfg.SkipDamage {
+			next, ok := findRecord(b, start, from+1)
+			if !ok {
+				return min(to, mq.LogOffset(f.End())), true, nil
+			}
+			from = next
+			continue
+		}
 		if err != nil {
 			return from, false, &mq.CorruptionError{File: f.Path(), Offset: int64(from - start), Err: err}
 		}
@@ -86,4 +113,45 @@ func walkFile(f *segment.File, from, to mq.LogOffset, visit func(v record.View) 
 		}
 	}
 	return from, true, nil
+}
+
+// Peek returns the first record at or behind a position that is the start of a
+// file, before the log is started.
+func (l *Log) Peek(at mq.LogOffset) (record.View, *segment.File, error) {
+	f := l.run.Acquire(int64(at))
+	if f == nil {
+		return nil, nil, fmt.Errorf("%w: position %d", mq.ErrNotFound, at)
+	}
+	v, blank, err := record.Next(f.Bytes()[int64(at)-f.Start():])
+	if err == nil && blank {
+		err = mq.ErrNotFound
+	}
+	if err == nil {
+		err = record.Check(v, at, false)
+	}
+	if err != nil {
+		f.Release()
+		return nil, nil, err
+	}
+	return v, f, nil
+}
+
+// Holds reports whether this is the log that m was taken of: its last record
+// stands where it stood, or has been dropped since.
+func (l *Log) Holds(m Mark) bool {
+	if m.End < l.First() {
+		return false
+	}
+	if m.Last < l.First() {
+		// Nothing of what m knows is left. An empty log has nothing to contradict;
+		// any other must still have the file that m ends in or next to.
+		files := l.run.Files()
+		return len(files) == 0 && m.End == 0 || len(files) > 0 && int64(m.End) <= files[len(files)-1].End()
+	}
+	v, f, err := l.Peek(m.Last)
+	if err != nil {
+		return false
+	}
+	defer f.Release()
+	return v.StoreTime() == m.StoreTime && m.Last+mq.LogOffset(len(v)) <= m.End
 }

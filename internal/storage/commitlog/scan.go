@@ -1,6 +1,9 @@
 package commitlog
 
 import (
+	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/sundial-mq/sundial/internal/mq"
@@ -13,29 +16,41 @@ type Scan struct {
 	// file it means the first file.
 	From mq.LogOffset
 
+	// Seed describes the last record before From, where it is known.
+	Seed Mark
+
 	// CRCFrom is where checking bodies against their checksums begins.
 	CRCFrom mq.LogOffset
 
 	// PropertyCRC checks the property checksum of records that have one.
 	PropertyCRC bool
 
+	// SkipTo passes over damage that lies before it, to the next whole record; 0
+	// stops at the first damage.
+	SkipTo mq.LogOffset
+
+	// OnDamage, if set, hears what SkipTo passed over.
+	OnDamage func(from, to mq.LogOffset, err error)
+
+	// OnFile, if set, is called before the first record of each file is visited.
+	OnFile func(f *File) error
+
 	// Visit is called for each record, in order; an error ends the scan.
 	Visit func(v record.View) error
 
-	// Progress, if set, is called once in a while.
+	// Progress, if set, is called every 64 MiB.
 	Progress func(at, of mq.LogOffset)
 }
 
 // Tail is what a scan found.
 type Tail struct {
-	From          mq.LogOffset // where it began
-	End           mq.LogOffset // after the last whole record, or the start of an empty file
-	LastRecord    mq.LogOffset // where the last record before End starts; -1 when none was seen
-	LastStoreTime int64        // of the last record, ms
-	Records       int64
-	Why           error  // what stands at End instead of a record
-	File          string // the file that holds End, if any
-	FileOffset    int64
+	From         mq.LogOffset // where it began
+	Mark                      // the end: after the last whole record, or the start of an empty file
+	MaxStoreTime int64        // of all records seen, ms
+	Records      int64
+	Why          error  // what stands at End instead of a record
+	File         string // the file that holds End, if any
+	FileOffset   int64
 }
 
 const progressEvery = 64 << 20
@@ -44,7 +59,10 @@ const progressEvery = 64 << 20
 // says itself it stands there. It changes nothing.
 func (l *Log) Scan(s Scan) (Tail, error) {
 	at := max(s.From, l.First())
-	t := Tail{From: at, LastRecord: -1}
+	t := Tail{From: at, Mark: Mark{End: at, Last: -1}}
+	if s.From == at && s.Seed.Last >= 0 {
+		t.Last, t.StoreTime = s.Seed.Last, s.Seed.StoreTime
+	}
 	files := l.run.Files()
 	of := at
 	if len(files) > 0 {
@@ -57,40 +75,111 @@ func (l *Log) Scan(s Scan) (Tail, error) {
 			t.End = at
 			return t, nil
 		}
-		b := f.Bytes()
-		start := mq.LogOffset(f.Start())
-		for {
-			v, blank, err := record.Next(b[at-start:])
-			if blank {
-				at = mq.LogOffset(f.End())
-				break
-			}
-			if err == nil {
-				err = record.Check(v, at, at >= s.CRCFrom)
-			}
-			if err == nil && s.PropertyCRC {
-				_, err = record.CheckPropertyCRC(v)
-			}
-			if err != nil {
-				t.End, t.Why, t.File, t.FileOffset = at, err, f.Path(), int64(at-start)
+		if s.OnFile != nil {
+			if err := s.OnFile(f); err != nil {
 				f.Release()
-				return t, nil
-			}
-			if s.Visit != nil {
-				if err := s.Visit(v); err != nil {
-					f.Release()
-					return t, fmt.Errorf("record at %d: %w", at, err)
-				}
-			}
-			t.LastRecord, t.LastStoreTime = at, v.StoreTime()
-			t.Records++
-			at += mq.LogOffset(len(v))
-			if s.Progress != nil && at >= report {
-				report = at + progressEvery
-				s.Progress(at, of)
+				return t, err
 			}
 		}
+		next, err := s.scanFile(f, &t, at)
 		f.Release()
+		if err != nil || t.Why != nil {
+			return t, err
+		}
+		at = next
+		if s.Progress != nil && at >= report {
+			report = at + progressEvery
+			s.Progress(at, of)
+		}
+	}
+}
+
+// scanFile visits the records of one file. It returns where the next file
+// begins, or sets t.Why.
+func (s *Scan) scanFile(f *File, t *Tail, at mq.LogOffset) (mq.LogOffset, error) {
+	b := f.Bytes()
+	start := mq.LogOffset(f.Start())
+	report := at + progressEvery
+	for {
+		v, blank, err := s.look(b, start, at)
+		if blank {
+			return mq.LogOffset(f.End()), nil
+		}
+		if err != nil && at < s.SkipTo {
+			next, ok := findRecord(b, start, at+1)
+			if !ok {
+				next = mq.LogOffset(f.End())
+			}
+			if s.OnDamage != nil {
+				s.OnDamage(at, next, &mq.CorruptionError{File: f.Path(), Offset: int64(at - start), Err: err})
+			}
+			if at = next; !ok {
+				return at, nil
+			}
+			continue
+		}
+		if err != nil {
+			t.End, t.Why, t.File, t.FileOffset = at, err, f.Path(), int64(at-start)
+			return at, nil
+		}
+		if s.Visit != nil {
+			if err := s.Visit(v); err != nil {
+				return at, fmt.Errorf("record at %d: %w", at, err)
+			}
+		}
+		t.Last, t.StoreTime = at, v.StoreTime()
+		t.MaxStoreTime = max(t.MaxStoreTime, t.StoreTime)
+		t.Records++
+		at += mq.LogOffset(len(v))
+		if s.Progress != nil && at >= report {
+			report = at + progressEvery
+			s.Progress(at, mq.LogOffset(f.End()))
+		}
+	}
+}
+
+// look returns the whole record at a position.
+func (s *Scan) look(b []byte, start, at mq.LogOffset) (v record.View, blank bool, err error) {
+	v, blank, err = record.Next(b[at-start:])
+	if blank || err != nil {
+		return nil, blank, err
+	}
+	if err = record.Check(v, at, at >= s.CRCFrom); err == nil && s.PropertyCRC && at >= s.CRCFrom {
+		_, err = record.CheckPropertyCRC(v)
+	}
+	return v, false, err
+}
+
+// findRecord looks for the next whole record in a file, at any byte from at on.
+func findRecord(b []byte, start, at mq.LogOffset) (mq.LogOffset, bool) {
+	const magicAt = 4
+	for {
+		i := int(at-start) + magicAt
+		if i >= len(b) {
+			return 0, false
+		}
+		next := -1
+		for _, magic := range []uint32{record.MagicV1, record.MagicV2, record.MagicBlank} {
+			var m [4]byte
+			binary.BigEndian.PutUint32(m[:], magic)
+			if j := bytes.Index(b[i:], m[:]); j >= 0 && (next < 0 || j < next) {
+				next = j
+			}
+		}
+		if next < 0 {
+			return 0, false
+		}
+		at += mq.LogOffset(next)
+		v, blank, err := record.Next(b[at-start:])
+		if err == nil && blank {
+			// A blank is known by the length that reaches the end of the file.
+			if rest := b[at-start:]; int(binary.BigEndian.Uint32(rest)) == len(rest) {
+				return at, true
+			}
+		} else if err == nil && record.Check(v, at, true) == nil {
+			return at, true
+		}
+		at++
 	}
 }
 
@@ -99,7 +188,8 @@ func (l *Log) Scan(s Scan) (Tail, error) {
 func (t Tail) Damage(durable mq.LogOffset) error {
 	err := t.Why
 	if err == nil {
-		err = fmt.Errorf("the log ends here")
+		err = errors.New("the log ends here")
 	}
-	return &mq.CorruptionError{File: t.File, Offset: t.FileOffset, Err: fmt.Errorf("log position %d, known durable up to %d: %w", t.End, durable, err)}
+	return &mq.CorruptionError{File: t.File, Offset: t.FileOffset, Err: fmt.Errorf(
+		"log position %d, and messages up to %d were known to be on disk: %w", t.End, durable, err)}
 }

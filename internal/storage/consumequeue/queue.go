@@ -106,6 +106,21 @@ func (q *Queue) Append(off mq.QueueOffset, e Entry) error {
 	return nil
 }
 
+// Place makes n the number of the next entry of a queue that holds none: for a
+// queue whose files are lost and whose messages have expired, and of which it
+// is known how far it went. A lower n than Max changes nothing.
+func (q *Queue) Place(n mq.QueueOffset) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.mu.blank {
+		return fmt.Errorf("place consume queue %s/%d at %d: it holds entries", q.key.Topic, q.key.ID, n)
+	}
+	if int64(n) > q.max.Load() {
+		q.placeLocked(int64(n))
+	}
+	return nil
+}
+
 // placeLocked makes n the number of the next entry of a queue without entries.
 func (q *Queue) placeLocked(n int64) {
 	q.min.Store(n)
