@@ -1,0 +1,93 @@
+package brokerapi
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/remoting/server"
+)
+
+// Config is who the broker says it is and how much it does at a time.
+type Config struct {
+	// Cluster and Broker are its names (brokerClusterName, brokerName); BrokerID is
+	// 0 for a master (brokerId).
+	Cluster, Broker string
+	BrokerID        int64
+	// Addr is the address that clients are told.
+	Addr netip.AddrPort
+	// Region and TraceOn stand in every answer to a send (regionId, traceOn).
+	Region  string
+	TraceOn bool
+
+	// Pull, SendBack, Client, Query and Admin bound the classes of traffic that may
+	// wait. Pulls that wait for news wait elsewhere and hold no worker.
+	Pull, SendBack, Client, Query, Admin server.ClassConfig
+
+	// AnnounceWait is how long the answer to a first heartbeat waits for the name
+	// servers to know the group's retry topic; 0 is not at all.
+	AnnounceWait time.Duration
+	// ClientTimeout is how long a consumer has to answer what an administrator asks
+	// it through the broker.
+	ClientTimeout time.Duration
+	// WarmBytes is how near to the end of the log a queue's first message must be
+	// for a group without progress to begin with it instead of at the end
+	// (RocketMQ: accessMessageInMemoryMaxRatio of the memory).
+	WarmBytes int64
+
+	// Properties are the settings in force as name and value, in order, for
+	// GET_BROKER_CONFIG.
+	Properties [][2]string
+
+	// Log takes what an operator should know; nil discards it.
+	Log *slog.Logger
+}
+
+// DefaultConfig is a broker without names and address.
+func DefaultConfig() Config {
+	return Config{
+		Region:   "DefaultRegion",
+		TraceOn:  true,
+		Pull:     server.ClassConfig{Name: "pull", Workers: 16, Queue: 100_000},
+		SendBack: server.ClassConfig{Name: "sendback", Workers: 64, Queue: 10_000},
+		Client:   server.ClassConfig{Name: "client", Workers: 32, Queue: 50_000},
+		Query:    server.ClassConfig{Name: "query", Workers: 8, Queue: 20_000},
+		Admin:    server.ClassConfig{Name: "admin", Workers: 8, Queue: 10_000},
+
+		AnnounceWait:  time.Second,
+		ClientTimeout: 10 * time.Second,
+		WarmBytes:     1 << 30,
+	}
+}
+
+// Validate joins all complaints.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Cluster == "" || c.Broker == "" {
+		errs = append(errs, errors.New("the names of cluster and broker are missing"))
+	}
+	if !c.Addr.IsValid() {
+		errs = append(errs, errors.New("the advertised address is missing"))
+	}
+	for _, class := range []server.ClassConfig{c.Pull, c.SendBack, c.Client, c.Query, c.Admin} {
+		errs = append(errs, class.Validate())
+	}
+	if c.AnnounceWait < 0 {
+		errs = append(errs, fmt.Errorf("AnnounceWait is %v, must not be below 0", c.AnnounceWait))
+	}
+	if c.ClientTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("ClientTimeout is %v, must be above 0", c.ClientTimeout))
+	}
+	if c.WarmBytes < 0 {
+		errs = append(errs, fmt.Errorf("WarmBytes is %d, must not be below 0", c.WarmBytes))
+	}
+	return errors.Join(errs...)
+}
+
+// queueOf names one of this broker's queues to the cluster.
+func (a *API) queueOf(topic string, id mq.QueueID) mqQueue {
+	return mqQueue{BrokerName: a.cfg.Broker, QueueID: id, Topic: topic}
+}

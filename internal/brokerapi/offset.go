@@ -1,0 +1,190 @@
+package brokerapi
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/protocol"
+)
+
+// updateOffset notes how far a group is (15). Offsets may go back. It runs on
+// the reader.
+func (a *API) updateOffset(_ *request, h *protocol.UpdateConsumerOffsetHeader) (answer, error) {
+	if err := a.topicExists(h.Topic); err != nil {
+		return answer{}, err
+	}
+	if a.p.Groups.Get(h.ConsumerGroup) == nil {
+		return answer{}, fmt.Errorf("%w: group %s has no configuration here; a heartbeat makes one", mq.ErrNoGroup, h.ConsumerGroup)
+	}
+	switch {
+	case h.QueueID < 0:
+		return answer{}, fmt.Errorf("%w: queueId is %d", mq.ErrInvalid, h.QueueID)
+	case h.CommitOffset < 0:
+		return answer{}, fmt.Errorf("%w: commitOffset is %d", mq.ErrInvalid, h.CommitOffset)
+	}
+	if !a.p.Offsets.Commit(h.ConsumerGroup, h.Topic, mq.QueueID(h.QueueID), mq.QueueOffset(h.CommitOffset)) {
+		return answer{remark: "the offset was not taken: an administrator has reset the offset of this queue, and the next pull jumps there"}, nil
+	}
+	return answer{}, nil
+}
+
+// queryOffset tells how far a group is (14). A group that never committed in a
+// queue has no offset: that is not 0. Only where a queue still has its first
+// message, and that not long ago, may a client be told to begin with it.
+func (a *API) queryOffset(_ *request, h *protocol.QueryConsumerOffsetHeader) (answer, error) {
+	id := mq.QueueID(h.QueueID)
+	if off, ok := a.p.Offsets.Query(h.ConsumerGroup, h.Topic, id); ok {
+		return answer{header: &protocol.OffsetResponse{Offset: int64(off)}}, nil
+	}
+	zero := h.SetZeroIfNotFound == nil || *h.SetZeroIfNotFound
+	if zero && a.p.Topics.Get(h.Topic) != nil && a.startsWarm(mq.QueueKey{Topic: h.Topic, ID: id}) {
+		return answer{header: &protocol.OffsetResponse{Offset: 0}}, nil
+	}
+	return answer{}, fmt.Errorf("%w: group %s has no offset in queue %d of topic %s, maybe this group consumes it for the first time", mq.ErrNotFound, h.ConsumerGroup, h.QueueID, h.Topic)
+}
+
+// startsWarm reports whether a queue begins at 0 and its first message, if there
+// is one, lies near the end of the log.
+func (a *API) startsWarm(key mq.QueueKey) bool {
+	if a.p.Store.MinOffset(key) > 0 {
+		return false
+	}
+	e, ok := a.p.Store.Entry(key, 0)
+	return !ok || int64(a.p.Store.MaxLog()-e.Pos) <= a.cfg.WarmBytes
+}
+
+func (a *API) maxOffset(_ *request, h *protocol.QueueHeader) (answer, error) {
+	if err := a.topicExists(h.Topic); err != nil {
+		return answer{}, err
+	}
+	return answer{header: &protocol.OffsetResponse{Offset: int64(a.p.Store.MaxOffset(queueKey(h)))}}, nil
+}
+
+func (a *API) minOffset(_ *request, h *protocol.QueueHeader) (answer, error) {
+	if err := a.topicExists(h.Topic); err != nil {
+		return answer{}, err
+	}
+	return answer{header: &protocol.OffsetResponse{Offset: int64(a.p.Store.MinOffset(queueKey(h)))}}, nil
+}
+
+// searchOffset finds an offset by store time (29).
+func (a *API) searchOffset(_ *request, h *protocol.SearchOffsetHeader) (answer, error) {
+	if err := a.topicExists(h.Topic); err != nil {
+		return answer{}, err
+	}
+	key := mq.QueueKey{Topic: h.Topic, ID: mq.QueueID(h.QueueID)}
+	off, err := a.p.Store.OffsetByTime(key, h.Timestamp, strings.EqualFold(h.Boundary, "upper"))
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{header: &protocol.OffsetResponse{Offset: int64(off)}}, nil
+}
+
+// earliestTime tells when the oldest message of a queue was stored (32), -1
+// when there is none.
+func (a *API) earliestTime(_ *request, h *protocol.QueueHeader) (answer, error) {
+	if err := a.topicExists(h.Topic); err != nil {
+		return answer{}, err
+	}
+	at, ok := a.p.Store.StoreTime(queueKey(h), a.p.Store.MinOffset(queueKey(h)))
+	if !ok {
+		at = -1
+	}
+	return answer{header: &protocol.StoreTimeResponse{Timestamp: at}}, nil
+}
+
+// allOffsets lists all progress (43), as slaves and exporters ask for it.
+func (a *API) allOffsets(*request) (answer, error) {
+	all, version := a.p.Offsets.All()
+	body := &protocol.ConsumerOffsets{DataVersion: version, Offsets: map[string]map[int32]mq.QueueOffset{}, GroupTopics: map[string][]string{}}
+	for pair, queues := range all {
+		to := make(map[int32]mq.QueueOffset, len(queues))
+		for id, off := range queues {
+			to[int32(id)] = off
+		}
+		body.Offsets[pair] = to
+		if topic, group, ok := strings.Cut(pair, "@"); ok {
+			body.GroupTopics[group] = append(body.GroupTopics[group], topic)
+		}
+	}
+	return answer{body: protocol.EncodeBody(body)}, nil
+}
+
+// delayOffsets tells the progress of the delay levels (45).
+func (a *API) delayOffsets(*request) (answer, error) {
+	body := &protocol.DelayOffsets{Offsets: map[int32]mq.QueueOffset{}}
+	if a.p.Delay != nil {
+		for level, off := range a.p.Delay.Offsets() {
+			body.Offsets[int32(level)] = off
+		}
+	}
+	return answer{body: protocol.EncodeBody(body)}, nil
+}
+
+// resetOffset moves a group in one queue of a topic or in all of them (222): the
+// next pull jumps there, whatever the consumer believes.
+func (a *API) resetOffset(_ *request, h *protocol.ResetOffsetHeader) (answer, error) {
+	topic := a.p.Topics.Get(h.Topic)
+	if topic == nil {
+		return answer{}, fmt.Errorf("%w: topic %s does not exist", mq.ErrNoTopic, h.Topic)
+	}
+	if a.p.Groups.Get(h.Group) == nil {
+		return answer{}, fmt.Errorf("%w: group %s does not exist", mq.ErrNoGroup, h.Group)
+	}
+	first, last := mq.QueueID(0), mq.QueueID(topic.ReadQueues)
+	if h.QueueID != nil && *h.QueueID >= 0 {
+		if *h.QueueID >= topic.ReadQueues {
+			return answer{}, fmt.Errorf("%w: queue %d of topic %s does not exist, it has %d to read", mq.ErrInvalid, *h.QueueID, h.Topic, topic.ReadQueues)
+		}
+		first, last = mq.QueueID(*h.QueueID), mq.QueueID(*h.QueueID+1)
+	}
+	targets := protocol.QueueTable[mq.QueueOffset]{}
+	for id := first; id < last; id++ {
+		off, err := a.resetTarget(h, mq.QueueKey{Topic: h.Topic, ID: id})
+		if err != nil {
+			return answer{}, err
+		}
+		targets[a.queueOf(h.Topic, id)] = off
+	}
+	for q, off := range targets {
+		a.p.Offsets.Reset(h.Group, h.Topic, q.QueueID, off)
+		a.p.Fetch.Wake(mq.QueueKey{Topic: h.Topic, ID: q.QueueID})
+	}
+	if err := a.p.Offsets.Save(); err != nil {
+		return answer{}, fmt.Errorf("the offsets are reset, but not saved yet: %w", err)
+	}
+	return answer{body: protocol.EncodeBody(&protocol.ResetOffsetBody{Offsets: targets})}, nil
+}
+
+// resetTarget is where a reset leads in one queue.
+func (a *API) resetTarget(h *protocol.ResetOffsetHeader, key mq.QueueKey) (mq.QueueOffset, error) {
+	lo, hi := a.p.Store.MinOffset(key), a.p.Store.MaxOffset(key)
+	switch {
+	case h.Offset != nil && *h.Offset >= 0:
+		off := mq.QueueOffset(*h.Offset)
+		if off < lo || off > hi {
+			return 0, fmt.Errorf("%w: offset %d is not within queue %d of topic %s, which has %d to %d", mq.ErrSystem, off, key.ID, key.Topic, lo, hi)
+		}
+		return off, nil
+	case h.Timestamp < 0 || h.Timestamp == math.MaxInt64:
+		return hi, nil
+	}
+	off, err := a.p.Store.OffsetByTime(key, h.Timestamp, false)
+	if err != nil {
+		return 0, err
+	}
+	return min(max(off, lo), hi), nil
+}
+
+func (a *API) topicExists(topic string) error {
+	if a.p.Topics.Get(topic) == nil {
+		return fmt.Errorf("%w: topic[%s] not exist", mq.ErrNoTopic, topic)
+	}
+	return nil
+}
+
+func queueKey(h *protocol.QueueHeader) mq.QueueKey {
+	return mq.QueueKey{Topic: h.Topic, ID: mq.QueueID(h.QueueID)}
+}
