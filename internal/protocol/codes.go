@@ -65,6 +65,9 @@ const (
 	GetConsumerRunningInfo               Code = 307
 	ConsumeMessageDirectly               Code = 309
 	SendMessageV2                        Code = 310
+	GetUnitTopicList                     Code = 311
+	GetHasUnitSubTopicList               Code = 312
+	GetHasUnitSubUnUnitTopicList         Code = 313
 	GetNamesrvConfig                     Code = 319
 	SendBatchMessage                     Code = 320
 	QueryConsumeQueue                    Code = 321
@@ -114,7 +117,6 @@ const (
 	whyAuth       = "users and permissions are not served yet"
 	whyAdmin      = "this view is not served yet"
 	whySelf       = "the broker does this by itself, there is nothing to trigger"
-	whyUnit       = "unit topics are not served"
 	whyStats      = "statistics by name are not served yet"
 	whyReply      = "request and reply is not served yet"
 	whyRocksDB    = "there is no RocksDB in the store"
@@ -214,9 +216,9 @@ var requests = []Request{
 	{308, "QUERY_CORRECTION_OFFSET", Broker, whyAdmin},
 	{ConsumeMessageDirectly, "CONSUME_MESSAGE_DIRECTLY", Broker | Client, ""},
 	{SendMessageV2, "SEND_MESSAGE_V2", Broker, ""},
-	{311, "GET_UNIT_TOPIC_LIST", NameServer, whyUnit},
-	{312, "GET_HAS_UNIT_SUB_TOPIC_LIST", NameServer, whyUnit},
-	{313, "GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST", NameServer, whyUnit},
+	{GetUnitTopicList, "GET_UNIT_TOPIC_LIST", NameServer, ""},
+	{GetHasUnitSubTopicList, "GET_HAS_UNIT_SUB_TOPIC_LIST", NameServer, ""},
+	{GetHasUnitSubUnUnitTopicList, "GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST", NameServer, ""},
 	{314, "CLONE_GROUP_OFFSET", Broker, whyAdmin},
 	{315, "VIEW_BROKER_STATS_DATA", Broker, whyStats},
 	{316, "CLEAN_UNUSED_TOPIC", Broker, whySelf},

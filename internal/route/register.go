@@ -22,6 +22,7 @@ type Registration struct {
 	// Mapped is whether static topics are among them: their queues are not the
 	// broker's alone, so the set is never taken for whole.
 	Mapped        bool
+	Zone          string
 	FilterServers []string
 }
 
@@ -89,6 +90,7 @@ func (t *Table) Register(r *Registration, now time.Time) (Outcome, error) {
 		out.First = true
 	}
 	b.ActingMaster = r.ActingMaster && !r.Old
+	b.Zone = r.Zone
 	out.First, out.Replaced = t.settleLocked(b, r, out.First)
 	t.topicsLocked(b, r, out.First)
 

@@ -57,6 +57,7 @@ type Broker struct {
 	Cluster      string
 	Addrs        map[int64]string // by broker id
 	ActingMaster bool             // a slave may stand in for its master
+	Zone         string
 }
 
 // Route is where a topic is (TopicRouteData).
@@ -64,6 +65,25 @@ type Route struct {
 	Queues        []Queues
 	Brokers       []Broker
 	FilterServers map[string][]string // by broker address
+}
+
+// InZone is the part of a route that clients of a zone use: broker groups of
+// that zone, and those that have no master.
+func (r Route) InZone(zone string) Route {
+	out := Route{FilterServers: r.FilterServers}
+	kept := map[string]bool{}
+	for _, b := range r.Brokers {
+		if _, master := b.Addrs[MasterID]; !master || strings.EqualFold(b.Zone, zone) {
+			out.Brokers = append(out.Brokers, b)
+			kept[b.Name] = true
+		}
+	}
+	for _, q := range r.Queues {
+		if kept[q.Broker] {
+			out.Queues = append(out.Queues, q)
+		}
+	}
+	return out
 }
 
 // Member names one broker process.

@@ -1,0 +1,199 @@
+package announce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sundial-mq/sundial/internal/broker/topics"
+	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/protocol"
+	"github.com/sundial-mq/sundial/internal/remoting/client"
+)
+
+// Config says who the broker is and whom to tell.
+type Config struct {
+	// NameServers are host:port of the name servers (namesrvAddr); none is allowed.
+	NameServers []string
+	// Cluster, Broker and ID are the broker's names (brokerClusterName, brokerName,
+	// brokerId).
+	Cluster, Broker string
+	ID              int64
+	// Addr is host:port where clients reach the broker, HAAddr where slaves do.
+	Addr, HAAddr string
+	// Perm is what clients may do here (brokerPermission); topics are announced
+	// with no more than that.
+	Perm mq.Perm
+	// Period is the time between two registrations when nothing changed
+	// (registerNameServerPeriod). 1 s to 60 s; name servers give a broker up
+	// after 120 s.
+	Period time.Duration
+	// Timeout bounds one registration (registerBrokerTimeoutMills). More than 0.
+	Timeout time.Duration
+	// Gather is how long a change waits for others to go with it. 0 or more.
+	Gather time.Duration
+	// Client makes the connections.
+	Client client.Config
+	// Log hears of name servers that come and go; nil is silent.
+	Log *slog.Logger
+}
+
+// DefaultConfig is RocketMQ's.
+func DefaultConfig() Config {
+	return Config{
+		Cluster: "DefaultCluster", Broker: "broker-a", Perm: mq.PermRead | mq.PermWrite,
+		Period: 30 * time.Second, Timeout: 24 * time.Second, Gather: 2 * time.Millisecond, Client: client.DefaultConfig(),
+	}
+}
+
+// Validate names everything that is wrong.
+func (c Config) Validate() error {
+	var errs []error
+	for _, addr := range c.NameServers {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			errs = append(errs, fmt.Errorf("namesrvAddr has %q, which is not host:port", addr))
+		}
+	}
+	if c.Cluster == "" {
+		errs = append(errs, errors.New("brokerClusterName is empty"))
+	}
+	if c.Broker == "" {
+		errs = append(errs, errors.New("brokerName is empty"))
+	}
+	if _, _, err := net.SplitHostPort(c.Addr); err != nil {
+		errs = append(errs, fmt.Errorf("the broker's address is %q, which is not host:port", c.Addr))
+	}
+	if strings.Contains(c.Addr, ",") {
+		errs = append(errs, fmt.Errorf("the broker's address is %q, clients cannot read a comma there", c.Addr))
+	}
+	if c.Period < time.Second || c.Period > time.Minute {
+		errs = append(errs, fmt.Errorf("registerNameServerPeriod is %v, it must be 1 s to 60 s", c.Period))
+	}
+	if c.Timeout <= 0 {
+		errs = append(errs, fmt.Errorf("registerBrokerTimeoutMills is %v, it must be more than 0", c.Timeout))
+	}
+	if c.Gather < 0 {
+		errs = append(errs, fmt.Errorf("gathering time is %v, it must not be below 0", c.Gather))
+	}
+	return errors.Join(append(errs, c.Client.Validate())...)
+}
+
+// Announcer registers one broker with its name servers. Its methods are safe
+// for concurrent use.
+type Announcer struct {
+	cfg     Config
+	log     *slog.Logger
+	topics  *topics.Register
+	servers []*nameServer
+	edits   atomic.Uint64 // changes of the topics so far
+
+	body struct {
+		sync.Mutex
+		version mq.DataVersion
+		bytes   []byte
+		crc     int32
+	}
+}
+
+// New makes an announcer that follows the topics from now on.
+func New(cfg Config, register *topics.Register) (*Announcer, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("announce: %w", err)
+	}
+	a := &Announcer{cfg: cfg, log: cfg.Log, topics: register}
+	if a.log == nil {
+		a.log = slog.New(slog.DiscardHandler)
+	}
+	addrs := slices.Clone(cfg.NameServers)
+	slices.Sort(addrs)
+	for _, addr := range slices.Compact(addrs) {
+		a.servers = append(a.servers, newNameServer(a, addr))
+	}
+	register.OnChange(func(topics.Change) { a.changed() })
+	return a, nil
+}
+
+func (a *Announcer) changed() {
+	a.edits.Add(1)
+	for _, s := range a.servers {
+		s.wake()
+	}
+}
+
+// Run keeps all name servers told until ctx is done, and says goodbye to them
+// then.
+func (a *Announcer) Run(ctx context.Context) error {
+	var g errgroup.Group
+	for _, s := range a.servers {
+		g.Go(func() error {
+			s.run(ctx)
+			return nil
+		})
+	}
+	if len(a.servers) == 0 {
+		<-ctx.Done()
+	}
+	return g.Wait()
+}
+
+// Told returns when every name server that can be reached knows the topics as
+// they are now, or when ctx is done. Those that cannot be reached are not waited
+// for: they are told when they are back.
+func (a *Announcer) Told(ctx context.Context) error {
+	edits := a.edits.Load()
+	for _, s := range a.servers {
+		if err := s.told(ctx, edits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Status is what is known of one name server.
+type Status struct {
+	Addr       string
+	Registered time.Time // when it was told last; zero: never
+	Err        error     // why it cannot be told now; nil: it can
+}
+
+// Status lists the name servers.
+func (a *Announcer) Status() []Status {
+	all := make([]Status, len(a.servers))
+	for i, s := range a.servers {
+		all[i] = s.status()
+	}
+	return all
+}
+
+// registration is the body to send, encoded once for each version.
+func (a *Announcer) registration() ([]byte, int32) {
+	a.body.Lock()
+	defer a.body.Unlock()
+	if a.body.bytes != nil && a.body.version == a.topics.Version() {
+		return a.body.bytes, a.body.crc
+	}
+	all, version := a.topics.All()
+	body := &protocol.RegisterBrokerBody{}
+	body.Table.DataVersion = version
+	body.Table.Topics = make(map[string]*mq.TopicConfig, len(all))
+	for _, t := range all {
+		if narrow := t.Perm & (a.cfg.Perm | mq.PermInherit | mq.PermPriority); narrow != t.Perm {
+			less := *t
+			less.Perm = narrow
+			t = &less
+		}
+		body.Table.Topics[t.Name] = t
+	}
+	a.body.version = version
+	a.body.bytes, a.body.crc = body.Encode(false)
+	return a.body.bytes, a.body.crc
+}
