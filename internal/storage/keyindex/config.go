@@ -15,10 +15,13 @@ type Config struct {
 	// Entries is the number of entries in a file (maxIndexNum), at least 2, one
 	// of which is never used. A file takes 40 + 4*Slots + 20*Entries bytes.
 	Entries int
+	// Tags says whether the tags of messages are keys too, as in RocketMQ 5.5; see
+	// TagKey. It takes one entry more for each message that has tags.
+	Tags bool
 }
 
 // DefaultConfig is RocketMQ's: files of 420,000,040 bytes.
-func DefaultConfig() Config { return Config{Slots: 5_000_000, Entries: 20_000_000} }
+func DefaultConfig() Config { return Config{Slots: 5_000_000, Entries: 20_000_000, Tags: true} }
 
 // Validate says everything that is wrong with the configuration.
 func (c Config) Validate() error {

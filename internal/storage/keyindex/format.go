@@ -27,7 +27,7 @@ import (
 //	16          4      number of the next older entry of the same slot, 0 for none
 //
 // The key is topic#key; its hash is Java's String.hashCode made positive, and
-// its slot is hash mod s. A file is full when the next entry would be number n.
+// its slot is hash mod s. For the tags of a message the key is topic#T#tags. A file is full when the next entry would be number n.
 // The name is the time the file was made, local, as yyyyMMddHHmmssSSS.
 const (
 	headerSize = 40
@@ -52,11 +52,19 @@ func fileSize(cfg Config) int64 {
 
 // keyHash is the hash of topic#key, never negative.
 func keyHash[T ~string | ~[]byte](topic, key T) int32 {
-	h := mq.JavaHashOn(31*mq.JavaHashOn(0, topic)+'#', key)
-	if h >= 0 {
-		return h
+	return positive(mq.JavaHashOn(31*mq.JavaHashOn(0, topic)+'#', key))
+}
+
+// tagHash is keyHash of [TagKey] without joining the two.
+func tagHash(topic, tags []byte) int32 {
+	return positive(mq.JavaHashOn(mq.JavaHashOn(mq.JavaHashOn(0, topic), "#T#"), tags))
+}
+
+func positive(hash int32) int32 {
+	if hash >= 0 {
+		return hash
 	}
-	return max(-h, 0) // the smallest number has no positive counterpart
+	return max(-hash, 0) // the smallest number has no positive counterpart
 }
 
 // table reads and writes the bytes of one index file.
@@ -129,27 +137,42 @@ func (t table) entryTime(n int32) int64 {
 	return begin + int64(t.i32(t.entryAt(n)+atEntryTime))*1000
 }
 
-// find appends the messages with this hash that may have been stored within
-// [begin, end] to found, newest first, until it has max of them.
-func (t table) find(found []mq.LogOffset, hash int32, most int, begin, end int64) []mq.LogOffset {
-	next := t.next()
+// newest is the number of the newest entry in the slot of hash, 0 for none.
+func (t table) newest(hash int32) int32 {
 	n := t.i32(t.slotAt(hash))
-	for last := next; 0 < n && n < last && len(found) < most; {
+	if n < 0 || n >= t.next() {
+		return 0
+	}
+	return n
+}
+
+// find walks the chain from entry n on for at most so many steps. It appends the
+// messages with this hash that may have been stored within [begin, end] to
+// found, newest first, until it has most of them, and returns the entry to go on
+// from, 0 at the end.
+func (t table) find(found []mq.LogOffset, hash, n int32, most, steps int, begin, end int64) ([]mq.LogOffset, int32) {
+	for ; n > 0 && steps > 0; steps-- {
 		e := t.entryAt(n)
 		stored := t.entryTime(n)
 		if stored+999 < begin {
-			break // older ones are further back
+			return found, 0 // older ones are further back
 		}
 		if t.i32(e) == hash && stored <= end {
 			at := mq.LogOffset(t.i64(e + atEntryOffset))
 			if len(found) == 0 || found[len(found)-1] != at {
+				if len(found) == most {
+					return found, 0
+				}
 				found = append(found, at)
 			}
 		}
-		// A chain leads to ever smaller numbers; damaged ones end here.
-		last, n = n, t.i32(e+atEntryOlder)
+		older := t.i32(e + atEntryOlder)
+		if older >= n {
+			return found, 0 // damaged: a chain leads to ever smaller numbers
+		}
+		n = older
 	}
-	return found
+	return found, max(n, 0)
 }
 
 // overlaps reports whether the file may hold messages of [begin, end].
@@ -168,6 +191,11 @@ func (t table) check() error {
 	}
 	if used := t.i32(atUsedSlots); used < 0 || used > t.slots {
 		return fmt.Errorf("%d slots in use of %d", used, t.slots)
+	}
+	for _, at := range []int{atBeginTime, atEndTime} {
+		if ms := t.i64(at); ms < 0 || ms >= 1<<53 {
+			return fmt.Errorf("a store time of %d ms", ms)
+		}
 	}
 	if b, e := t.i64(atBeginOffset), t.i64(atEndOffset); b < 0 || e < b {
 		return fmt.Errorf("log offsets from %d to %d", b, e)

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -165,7 +166,7 @@ func (x *Index) SealedTime() int64 {
 	return 0
 }
 
-// Put adds the keys of a record: its UNIQ_KEY, then each of its KEYS. Records
+// Put adds the keys of a record: its UNIQ_KEY, each of its KEYS, its tags. Records
 // must come in the order of the log; those that are in already, and those
 // rolled back, are passed over. After an error Put may be called with the same
 // record again.
@@ -192,10 +193,20 @@ func (x *Index) putAllLocked(v record.View) error {
 	at, storeTime := v.LogOffset(), v.StoreTime()
 	topic, props := v.Topic(), v.Properties()
 	if key, ok := record.Property(props, mq.PropUniqueKey); ok {
-		if err := x.putLocked(topic, key, at, storeTime); err != nil {
+		if err := x.putLocked(keyHash(topic, key), at, storeTime); err != nil {
 			return err
 		}
 	}
+	if err := x.putKeysLocked(topic, props, at, storeTime); err != nil {
+		return err
+	}
+	if tags, ok := record.Property(props, mq.PropTags); ok && x.cfg.Tags {
+		return x.putLocked(tagHash(topic, tags), at, storeTime)
+	}
+	return nil
+}
+
+func (x *Index) putKeysLocked(topic, props []byte, at mq.LogOffset, storeTime int64) error {
 	keys, _ := record.Property(props, mq.PropKeys)
 	for len(keys) > 0 {
 		key := keys
@@ -209,14 +220,14 @@ func (x *Index) putAllLocked(v record.View) error {
 		if len(key) == 0 {
 			continue
 		}
-		if err := x.putLocked(topic, key, at, storeTime); err != nil {
+		if err := x.putLocked(keyHash(topic, key), at, storeTime); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (x *Index) putLocked(topic, key []byte, at mq.LogOffset, storeTime int64) error {
+func (x *Index) putLocked(hash int32, at mq.LogOffset, storeTime int64) error {
 	n := len(x.mu.files)
 	if n == 0 || x.mu.files[n-1].full() {
 		if err := x.addLocked(); err != nil {
@@ -224,7 +235,7 @@ func (x *Index) putLocked(topic, key []byte, at mq.LogOffset, storeTime int64) e
 		}
 		n++
 	}
-	x.mu.files[n-1].put(keyHash(topic, key), at, storeTime)
+	x.mu.files[n-1].put(hash, at, storeTime)
 	return nil
 }
 
@@ -286,10 +297,18 @@ func (x *Index) newName(last *file) string {
 	return name
 }
 
+// TagKey is the key by which Query finds messages with these tags.
+func TagKey(tags string) string { return "T#" + tags }
+
 // Query returns the log offsets of at most max messages whose key may be this
 // one, newest first, stored within [begin, end] ms or less than a second beside
-// it. The caller compares the keys.
+// it. The caller compares the keys. A chain can be as long as a file, so Put gets
+// its turn in between.
 func (x *Index) Query(topic, key string, max int, begin, end int64) ([]mq.LogOffset, error) {
+	const steps = 4096
+	if max <= 0 {
+		return nil, nil
+	}
 	hash := keyHash(topic, key)
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -298,8 +317,22 @@ func (x *Index) Query(topic, key string, max int, begin, end int64) ([]mq.LogOff
 	}
 	var found []mq.LogOffset
 	for i := len(x.mu.files) - 1; i >= 0 && len(found) < max; i-- {
-		if f := x.mu.files[i]; !f.empty() && f.overlaps(begin, end) {
-			found = f.find(found, hash, max, begin, end)
+		f := x.mu.files[i]
+		if f.empty() || !f.overlaps(begin, end) {
+			continue
+		}
+		for n := f.newest(hash); n > 0; {
+			if found, n = f.find(found, hash, n, max, steps, begin, end); n == 0 {
+				break
+			}
+			x.mu.RUnlock()
+			x.mu.RLock()
+			if x.mu.closed {
+				return nil, ErrClosed
+			}
+			if i = slices.Index(x.mu.files, f); i < 0 {
+				return found, nil // expired, and so are those before it
+			}
 		}
 	}
 	return found, nil

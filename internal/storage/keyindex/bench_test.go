@@ -1,0 +1,54 @@
+package keyindex
+
+import (
+	"encoding/binary"
+	"fmt"
+	"testing"
+
+	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/vfs"
+)
+
+// BenchmarkPut follows a log whose messages have a unique key and one other, into
+// files of the default size.
+func BenchmarkPut(b *testing.B) {
+	x, err := Open(vfs.OS(), b.TempDir(), DefaultConfig(), true)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer x.Close()
+	v := message(b, "topic", 0, 1_700_000_000_000, "0A000001C35018B4AAC2000000000001", "order-00000001")
+	uniq, _ := v.Property("UNIQ_KEY")
+	keys, _ := v.Property("KEYS")
+	n := uint64(0)
+	b.ReportAllocs()
+	for b.Loop() {
+		n++
+		binary.BigEndian.PutUint64(v[28:], n)
+		copy(uniq[24:], fmt.Append(nil, 10_000_000+n*7919%89_999_999))
+		copy(keys[6:], uniq[24:])
+		if err := x.Put(v); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkQuery looks for one of a million messages.
+func BenchmarkQuery(b *testing.B) {
+	x, err := Open(vfs.OS(), b.TempDir(), DefaultConfig(), true)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer x.Close()
+	for i := range 1_000_000 {
+		if err := x.Put(message(b, "topic", 100*mq.LogOffset(i), int64(1_700_000_000_000+i), fmt.Sprint("id-", i), "")); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if _, err := x.Query("topic", fmt.Sprint("id-", i*7919%1_000_000), 64, 0, 1<<60); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
