@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/sundial-mq/sundial/internal/announce"
 	"github.com/sundial-mq/sundial/internal/broker/clients"
 	"github.com/sundial-mq/sundial/internal/broker/delay"
 	"github.com/sundial-mq/sundial/internal/broker/fetch"
@@ -14,9 +15,10 @@ import (
 	"github.com/sundial-mq/sundial/internal/broker/produce"
 	"github.com/sundial-mq/sundial/internal/broker/redeliver"
 	"github.com/sundial-mq/sundial/internal/broker/topics"
+	"github.com/sundial-mq/sundial/internal/brokerapi"
 	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/nameapi"
 	"github.com/sundial-mq/sundial/internal/remoting/server"
-	"github.com/sundial-mq/sundial/internal/route"
 	"github.com/sundial-mq/sundial/internal/storage"
 	"github.com/sundial-mq/sundial/internal/vfs"
 )
@@ -88,8 +90,9 @@ type Config struct {
 // NameServerConfig is the name server's part.
 type NameServerConfig struct {
 	// Port is where it listens (listenPort in namesrv.conf, --namesrv-port); 0 is any free port.
-	Port   int
-	Table  route.Config
+	Port int
+
+	API    nameapi.Config
 	Server server.Config
 }
 
@@ -130,6 +133,8 @@ type BrokerConfig struct {
 	Produce   produce.Config
 	Fetch     fetch.Config
 	Redeliver redeliver.Config
+	API       brokerapi.Config
+	Announce  announce.Config
 	Server    server.Config
 }
 
@@ -140,12 +145,13 @@ func DefaultConfig() Config {
 		Roles:      NameServer | Broker,
 		Dir:        "sundial-data",
 		Bind:       "127.0.0.1",
-		NameServer: NameServerConfig{Port: 9876, Table: route.DefaultConfig(), Server: server.DefaultConfig()},
+		NameServer: NameServerConfig{Port: 9876, API: nameapi.DefaultConfig(), Server: server.DefaultConfig()},
 		Broker: BrokerConfig{
 			Cluster: "DefaultCluster", Name: "broker-a", Port: 10911, FastPort: 10909, Perm: mq.PermRead | mq.PermWrite,
 			DelayLevels: delay.DefaultLevels, Store: storage.DefaultConfig(""), Topics: topics.DefaultConfig(), Groups: groups.DefaultConfig(),
 			Offsets: offsets.DefaultConfig(), Clients: clients.DefaultConfig(), Produce: produce.DefaultConfig(), Fetch: fetch.DefaultConfig(),
-			Redeliver: redeliver.DefaultConfig(), Server: server.DefaultConfig(),
+			Redeliver: redeliver.DefaultConfig(), API: brokerapi.DefaultConfig(),
+			Announce: announce.DefaultConfig(), Server: server.DefaultConfig(),
 		},
 	}
 }
@@ -198,4 +204,13 @@ func (c Config) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// ShiftPorts adds n to every port that is not 0 (any) or below (none).
+func (c *Config) ShiftPorts(n int) {
+	for _, p := range []*int{&c.NameServer.Port, &c.Broker.Port, &c.Broker.FastPort} {
+		if *p > 0 {
+			*p += n
+		}
+	}
 }

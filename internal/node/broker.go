@@ -1,0 +1,207 @@
+package node
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"time"
+
+	"github.com/sundial-mq/sundial/internal/announce"
+	"github.com/sundial-mq/sundial/internal/broker/clients"
+	"github.com/sundial-mq/sundial/internal/broker/delay"
+	"github.com/sundial-mq/sundial/internal/broker/fetch"
+	"github.com/sundial-mq/sundial/internal/broker/groups"
+	"github.com/sundial-mq/sundial/internal/broker/offsets"
+	"github.com/sundial-mq/sundial/internal/broker/produce"
+	"github.com/sundial-mq/sundial/internal/broker/redeliver"
+	"github.com/sundial-mq/sundial/internal/broker/topics"
+	"github.com/sundial-mq/sundial/internal/brokerapi"
+	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/remoting/server"
+	"github.com/sundial-mq/sundial/internal/storage"
+)
+
+// broker is the parts of that role, in the order in which they are made.
+type broker struct {
+	cfg      BrokerConfig
+	ln, fast net.Listener // fast may be nil
+	host     netip.AddrPort
+
+	levels    delay.Levels
+	store     *storage.Store
+	topics    *topics.Register
+	groups    *groups.Register
+	offsets   *offsets.Register
+	clients   *clients.Register
+	produce   *produce.Flow
+	fetch     *fetch.Flow
+	redeliver *redeliver.Flow
+	announcer *announce.Announcer
+	api       *brokerapi.API
+}
+
+// listenBroker opens the broker's ports and settles its addresses.
+func (p *parts) listenBroker(names *nameServer) (*broker, error) {
+	b := &broker{cfg: p.cfg.Broker}
+	var err error
+	if b.ln, err = p.listen("broker", b.cfg.Port, "listenPort"); err != nil {
+		return nil, err
+	}
+	if b.cfg.FastPort >= 0 {
+		if b.fast, err = p.listen("broker's second port (for old clients)", b.cfg.FastPort, "fastListenPort"); err != nil {
+			return nil, err
+		}
+		p.at.Fast = localAddr(b.fast)
+	}
+	addr, err := advertised(b.cfg.Advertise, p.cfg.Bind, ownAddrs())
+	if err != nil {
+		return nil, err
+	}
+	b.host = netip.AddrPortFrom(addr, localAddr(b.ln).Port())
+	p.at.Broker, p.at.Listen = b.host, localAddr(b.ln)
+	p.at.NameServers = b.cfg.NameServers
+	if len(b.cfg.NameServers) == 0 && names != nil {
+		p.at.NameServers = []string{names.self}
+	}
+	return b, nil
+}
+
+// open makes everything above the ports and adds its floors.
+func (b *broker) open(p *parts) error {
+	b.spread(p)
+	for _, step := range []func(*parts) error{b.openStore, b.openRegisters, b.openFlows, b.openAPI} {
+		if err := step(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spread hands what is said once to all parts that need it.
+func (b *broker) spread(p *parts) {
+	c := &b.cfg
+	c.Store.Dir, c.Store.Log = p.cfg.Dir, p.log
+	c.Store.MaxMessage = c.Produce.MaxBody
+	c.Topics.Cluster, c.Topics.Broker = c.Cluster, c.Name
+	c.Produce.Cluster, c.Produce.StoreHost, c.Produce.Perm = c.Cluster, b.host, c.Perm
+	c.Fetch.Perm = c.Perm
+	c.Redeliver.StoreHost, c.Redeliver.Perm, c.Redeliver.SyncFlushTimeout = b.host, c.Perm, c.Produce.SyncFlushTimeout
+	c.API.Cluster, c.API.Broker, c.API.BrokerID, c.API.Addr = c.Cluster, c.Name, c.ID, b.host
+	c.API.Region, c.API.TraceOn, c.API.Log = c.Produce.Region, c.Produce.TraceOn, p.log
+	c.Announce.NameServers, c.Announce.Cluster, c.Announce.Broker, c.Announce.ID = p.at.NameServers, c.Cluster, c.Name, c.ID
+	c.Announce.Addr, c.Announce.HAAddr, c.Announce.Perm, c.Announce.Log = b.host.String(), b.host.String(), c.Perm, p.log
+	c.Server.Log, c.Server.Metrics = p.log, p.metrics
+}
+
+func (b *broker) openStore(p *parts) (err error) {
+	if b.levels, err = delay.ParseLevels(b.cfg.DelayLevels); err != nil {
+		return err
+	}
+	b.cfg.Store.TagsCode = b.levels.TagsCode
+	b.cfg.Store.OnArrival = func(key mq.QueueKey, off mq.QueueOffset, tagsCode int64) {
+		b.fetch.Arrived(key, off, tagsCode)
+	}
+	if b.store, err = storage.Open(p.fs, b.cfg.Store); err != nil {
+		return err
+	}
+	p.opened(b.store.Close)
+	p.stack.Add("store", b.store.Run)
+	return nil
+}
+
+func (b *broker) openRegisters(p *parts) (err error) {
+	dir := filepath.Join(p.cfg.Dir, "config")
+	if b.topics, err = topics.Open(p.fs, dir, b.cfg.Topics); err != nil {
+		return err
+	}
+	if b.groups, err = groups.Open(p.fs, dir, b.cfg.Groups); err != nil {
+		return err
+	}
+	if b.offsets, err = offsets.Open(p.fs, dir, b.cfg.Offsets); err != nil {
+		return err
+	}
+	b.cfg.Clients.Wanted = func(group string) bool {
+		g := b.groups.Get(group)
+		return g == nil || g.NotifyIDsChanged
+	}
+	b.cfg.Clients.Notify = brokerapi.NotifyIDsChanged
+	b.cfg.Clients.Duplicate = func(group string, x, y clients.Client) {
+		p.log.Warn("two consumers share one client id: some queues may have no reader; give each process an instance name of its own",
+			"group", group, "clientId", x.ID, "first", x.Addr, "second", y.Addr)
+	}
+	b.cfg.Clients.Silent = brokerapi.CloseSilent
+	if b.clients, err = clients.New(b.cfg.Clients); err != nil {
+		return err
+	}
+	saving := func(what string, run func(context.Context, func(error)) error) {
+		p.stack.Add(what, func(ctx context.Context) error {
+			return run(ctx, func(err error) { p.log.Error("save "+what+", will be tried again", "error", err) })
+		})
+	}
+	saving("topics", b.topics.Run)
+	saving("groups", b.groups.Run)
+	saving("offsets", b.offsets.Run)
+	p.stack.Add("clients", b.clients.Run)
+	return nil
+}
+
+func (b *broker) openFlows(p *parts) (err error) {
+	locked := func(group string) bool { return b.clients.Locked(group, time.Now()) }
+	if b.fetch, err = fetch.New(b.cfg.Fetch, b.store, b.topics, b.groups, b.clients, b.offsets); err != nil {
+		return err
+	}
+	if b.redeliver, err = redeliver.New(b.cfg.Redeliver, b.store, b.topics, b.groups, b.levels, locked); err != nil {
+		return err
+	}
+	if b.produce, err = produce.New(b.cfg.Produce, b.store, b.topics, b.levels, b.redeliver); err != nil {
+		return err
+	}
+	p.stack.Add("pulls", b.fetch.Run)
+	return nil
+}
+
+func (b *broker) openAPI(p *parts) (err error) {
+	if b.announcer, err = announce.New(b.cfg.Announce, b.topics); err != nil {
+		return err
+	}
+	if b.api, err = brokerapi.New(b.cfg.API, brokerapi.Parts{
+		Store: b.store, Produce: b.produce, Fetch: b.fetch, Redeliver: b.redeliver,
+		Topics: b.topics, Groups: b.groups, Offsets: b.offsets, Clients: b.clients,
+		Announced: func(ctx context.Context) { _ = b.announcer.Told(ctx) }, // its only error is ctx's
+		Metrics:   p.metrics,
+	}); err != nil {
+		return err
+	}
+	table := b.api.Table()
+	serve := func(name string, ln net.Listener) error {
+		cfg := b.cfg.Server
+		cfg.Name, cfg.OnStop = name, b.fetch.StopWaiting
+		s, err := server.New(cfg, table)
+		if err != nil {
+			return err
+		}
+		p.stack.Add(name+" port", func(ctx context.Context) error { return s.Serve(ctx, ln) })
+		return nil
+	}
+	if b.fast != nil {
+		if err := serve("fast", b.fast); err != nil {
+			return err
+		}
+	}
+	if err := serve("broker", b.ln); err != nil {
+		return err
+	}
+	// On top, so that the name servers send nobody here any more before the ports
+	// close.
+	p.stack.Add("announcements", b.announcer.Run)
+	return nil
+}
+
+func localAddr(ln net.Listener) netip.AddrPort {
+	if a, ok := ln.Addr().(*net.TCPAddr); ok {
+		ap := a.AddrPort()
+		return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+	}
+	return netip.AddrPort{}
+}

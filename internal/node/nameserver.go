@@ -1,0 +1,55 @@
+package node
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"path/filepath"
+
+	"github.com/sundial-mq/sundial/internal/nameapi"
+	"github.com/sundial-mq/sundial/internal/remoting/server"
+)
+
+// nameServer is the parts of that role.
+type nameServer struct {
+	cfg  NameServerConfig
+	ln   net.Listener
+	self string // how the broker of the same node reaches it
+}
+
+func (p *parts) listenNameServer() (*nameServer, error) {
+	n := &nameServer{cfg: p.cfg.NameServer}
+	var err error
+	if n.ln, err = p.listen("name server", n.cfg.Port, "--namesrv-port"); err != nil {
+		return nil, err
+	}
+	at := localAddr(n.ln)
+	host := at.Addr()
+	if host.IsUnspecified() {
+		host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	n.self = netip.AddrPortFrom(host, at.Port()).String()
+	told, err := advertised(p.cfg.Broker.Advertise, p.cfg.Bind, ownAddrs())
+	if err != nil {
+		return nil, err
+	}
+	p.at.NameServer = netip.AddrPortFrom(told, at.Port())
+	return n, nil
+}
+
+func (n *nameServer) open(p *parts) error {
+	n.cfg.API.Log, n.cfg.API.Metrics = p.log, p.metrics
+	api, err := nameapi.Open(p.fs, filepath.Join(p.cfg.Dir, "namesrv"), n.cfg.API)
+	if err != nil {
+		return err
+	}
+	cfg := n.cfg.Server
+	cfg.Name, cfg.Log, cfg.Metrics = "namesrv", p.log, p.metrics
+	s, err := server.New(cfg, api.Table())
+	if err != nil {
+		return err
+	}
+	p.stack.Add("routes", api.Run)
+	p.stack.Add("name server port", func(ctx context.Context) error { return s.Serve(ctx, n.ln) })
+	return nil
+}
