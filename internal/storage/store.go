@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -78,6 +79,14 @@ func (s *Store) open() error {
 	if err := s.takeLock(); err != nil {
 		return err
 	}
+	for _, dir := range s.cfg.logDirs() {
+		if s.cfg.ReadOnly {
+			break
+		}
+		if err := makeDir(s.fs, dir); err != nil {
+			return err
+		}
+	}
 	logConfig := s.cfg.logConfig()
 	if s.cfg.SyncFlush {
 		logConfig.OnDurable = s.dispatch.upTo
@@ -97,12 +106,12 @@ func (s *Store) takeLock() error {
 	if s.cfg.ReadOnly {
 		return nil
 	}
-	for _, dir := range []string{s.cfg.Dir, s.cfg.own("")} {
-		if err := s.fs.MkdirAll(dir); err != nil {
+	var err error
+	for _, dir := range []string{s.cfg.Dir, s.cfg.own(""), s.path("consumequeue")} {
+		if err := makeDir(s.fs, dir); err != nil {
 			return err
 		}
 	}
-	var err error
 	path := filepath.Join(s.cfg.Dir, "lock")
 	if s.lock, err = s.fs.Lock(path); err != nil {
 		if errors.Is(err, vfs.ErrLocked) {
@@ -244,4 +253,23 @@ type pins struct {
 type pin struct {
 	name   string
 	lowest func() mq.LogOffset
+}
+
+// makeDir makes a directory and those above it, durably. An earlier process may
+// have made it and died before that was durable.
+func makeDir(fsys vfs.FS, dir string) error {
+	parent := filepath.Dir(dir)
+	if _, err := fsys.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		if _, err := fsys.Stat(parent); errors.Is(err, fs.ErrNotExist) && parent != dir {
+			if err := makeDir(fsys, parent); err != nil {
+				return err
+			}
+		}
+		if err := fsys.MkdirAll(dir); err != nil {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	return fsys.SyncDir(parent)
 }

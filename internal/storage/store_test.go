@@ -148,3 +148,18 @@ func TestBatchesStandTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// running runs a store; stop ends it clean.
+func running(t testing.TB, s *Store) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	return func() {
+		t.Helper()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
