@@ -1,0 +1,265 @@
+package delay
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/sundial-mq/sundial/internal/bin"
+	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/record"
+	"github.com/sundial-mq/sundial/internal/storage/consumequeue"
+	"github.com/sundial-mq/sundial/internal/storage/timer"
+)
+
+// hands is what one delivering goroutine works with.
+type hands struct {
+	props    []byte
+	outcomes []outcome
+}
+
+// outcome is what came of one message.
+type outcome struct {
+	stream *stream
+	lane   *lane
+	off    int64
+	pos    mq.LogOffset
+	kind   kind
+	due    int64       // early: when it is due
+	dest   mq.QueueKey // parked: where it should go
+	err    error
+}
+
+type kind uint8
+
+const (
+	delivered kind = iota
+	lost           // cannot be delivered: set aside
+	parked         // its destination does not take it now
+	early          // not due after all
+	nudged         // no message
+)
+
+// fire delivers a slice of due messages; then reads their streams ahead.
+func (f *Flow) fire(h *hands, due []timer.Item) {
+	h.outcomes = h.outcomes[:0]
+	f.mu.Lock()
+	for _, it := range due {
+		s := f.mu.streams[it.Lane]
+		if s == nil {
+			continue // a nudge for a run that is gone
+		}
+		o := outcome{stream: s, lane: s.lane, off: int64(it.Offset), pos: it.Pos}
+		if it.Offset == nudgeOffset {
+			o.kind = nudged
+		}
+		h.outcomes = append(h.outcomes, o)
+	}
+	f.mu.Unlock()
+	for i := range h.outcomes {
+		if o := &h.outcomes[i]; o.kind != nudged {
+			f.deliver(h, o, false)
+		}
+	}
+	f.settleOutcomes(h.outcomes)
+}
+
+// settleOutcomes notes what came of the messages of a slice.
+func (f *Flow) settleOutcomes(outcomes []outcome) {
+	now := f.timer.Now()
+	var refill []*stream
+	want := func(s *stream) {
+		for _, r := range refill {
+			if r == s {
+				return
+			}
+		}
+		refill = append(refill, s)
+	}
+	var again []timer.Item
+	f.mu.Lock()
+	for i := range outcomes {
+		o := &outcomes[i]
+		switch o.kind {
+		case nudged:
+			want(o.stream)
+			continue
+		case early:
+			again = append(again, timer.Item{Due: o.due, Offset: mq.QueueOffset(o.off), Pos: o.pos, Lane: o.stream.id})
+			continue
+		case delivered:
+			o.lane.finish(o.off)
+			o.lane.delivered++
+			o.lane.rate.add(now, 1)
+		case lost:
+			f.asideLocked(o.lane, o.off, o.pos, o.err.Error(), now)
+		case parked:
+			f.parkLocked(o)
+		}
+		o.stream.loaded--
+		if len(o.stream.unread) > 0 && o.stream.loaded <= f.window(o.lane)/2 || o.stream.empty() {
+			want(o.stream)
+		}
+	}
+	f.mu.Unlock()
+	for i := range outcomes {
+		if o := &outcomes[i]; o.kind == lost {
+			f.note.Error("a pending message cannot be delivered and is set aside", "level", o.lane.level, "offset", o.off, "position", o.pos, "err", o.err)
+		}
+	}
+	if len(again) > 0 {
+		f.timer.Add(again...)
+	}
+	for _, s := range refill {
+		f.refill(s)
+	}
+}
+
+// deliver puts one message where it belongs and fills in what came of it. A
+// destination that is parked gets nothing unless retry is set.
+func (f *Flow) deliver(h *hands, o *outcome, retry bool) {
+	if o.pos == unknownPos {
+		var one [1]consumequeue.Entry
+		n, err := f.store.Entries(o.lane.key, mq.QueueOffset(o.off), one[:])
+		if n == 0 {
+			f.readFailed(o, fmt.Errorf("read schedule queue: %w", err))
+			return
+		}
+		o.pos = one[0].Pos
+	}
+	v, release, err := f.store.Record(o.pos)
+	if err != nil {
+		f.readFailed(o, err)
+		return
+	}
+	defer release()
+	dest, err := destinationOf(v, o.lane.key.ID, o.off)
+	if err != nil {
+		f.giveUp(o, err)
+		return
+	}
+	if ms, ok := ownDelay(v.Properties()); ok {
+		if o.due = v.StoreTime() + ms; o.due > f.timer.Now() {
+			o.kind = early
+			return
+		}
+	}
+	if !retry && f.parkedDestinations.Load() > 0 && f.isParked(dest) {
+		o.kind, o.dest = parked, mq.QueueKey{Topic: strings.Clone(dest.Topic), ID: dest.ID}
+		return
+	}
+	h.props = record.AppendWithout(h.props[:0], v.Properties(), mq.PropDelayMillis, mq.PropReceipt)
+	plain := len(h.props)
+	h.props = appendReceipt(h.props, f.store.ID(), o.lane.key.ID, mq.QueueOffset(o.off))
+	if len(h.props) > record.MaxProperties-crcTailSize {
+		// RocketMQ took it without room to spare. It is delivered as it is, and
+		// might come twice if the process is killed in the next seconds.
+		h.props = h.props[:plain]
+	}
+	m := record.Message{
+		Topic: dest.Topic, QueueID: dest.ID, Flag: v.Flag(), SysFlag: v.SysFlag(),
+		BornTime: v.BornTime(), BornHost: v.BornHost(), StoreHost: v.StoreHost(), ReconsumeTimes: v.ReconsumeTimes(),
+		PreparedOffset: v.PreparedOffset(), Body: v.Body(), Properties: h.props,
+	}
+	if err := f.append(o.lane, o.off, &m); err != nil {
+		o.kind, o.err = parked, err
+		o.dest = mq.QueueKey{Topic: strings.Clone(dest.Topic), ID: dest.ID}
+		return
+	}
+	o.kind = delivered
+}
+
+// append stores m and notes that a message is delivered, in one step for snapshots.
+func (f *Flow) append(l *lane, off int64, m *record.Message) error {
+	f.put.Lock()
+	defer f.put.Unlock()
+	at, err := f.store.AppendInternal(m)
+	if err != nil {
+		return err
+	}
+	f.put.last = at.End
+	f.hand(l, off, off+1)
+	return nil
+}
+
+// readFailed tries a record that cannot be read again a few times.
+func (f *Flow) readFailed(o *outcome, err error) {
+	o.kind, o.err = parked, err
+	o.dest = mq.QueueKey{ID: o.lane.key.ID} // no topic: what cannot be read
+}
+
+// crcTailSize is what the engine adds to the properties when it writes checksums.
+const crcTailSize = 20
+
+// giveUp sets a message aside.
+func (f *Flow) giveUp(o *outcome, err error) {
+	o.kind, o.err = lost, err
+	f.put.Lock()
+	defer f.put.Unlock()
+	f.hand(o.lane, o.off, o.off+1)
+}
+
+// readTries is how often a record is read before it is set aside.
+const readTries = 4
+
+// destinationOf checks that v is the pending record it should be and returns
+// where it is to go. The topic's string lives as long as v.
+func destinationOf(v record.View, id mq.QueueID, off int64) (mq.QueueKey, error) {
+	if string(v.Topic()) != mq.TopicSchedule || v.QueueID() != id || int64(v.QueueOffset()) != off {
+		return mq.QueueKey{}, fmt.Errorf("the record there is message %d of %s/%d", v.QueueOffset(), v.Topic(), v.QueueID())
+	}
+	topic, ok := v.Property(mq.PropRealTopic)
+	if !ok {
+		return mq.QueueKey{}, errors.New("it has no destination (property REAL_TOPIC)")
+	}
+	if s := string(topic); s == mq.TopicSchedule || s == mq.TopicTransHalf {
+		return mq.QueueKey{}, fmt.Errorf("its destination is %s", s)
+	}
+	value, _ := v.Property(mq.PropRealQueueID)
+	queue, err := strconv.ParseInt(string(value), 10, 32)
+	if err != nil || queue < 0 {
+		return mq.QueueKey{}, fmt.Errorf("its destination queue (property REAL_QID) is %q", value)
+	}
+	return mq.QueueKey{Topic: bin.String(topic), ID: mq.QueueID(queue)}, nil
+}
+
+// asideMax is how many messages that were set aside are listed; all are counted.
+const asideMax = 1000
+
+// Aside is a pending message that could not be delivered.
+type Aside struct {
+	Level  mq.DelayLevel  `json:"level"`
+	Offset mq.QueueOffset `json:"offset"`
+	Log    mq.LogOffset   `json:"log"` // where its record lies, -1 when not known
+	Reason string         `json:"reason"`
+	Time   int64          `json:"time"` // ms
+}
+
+type asideList struct {
+	count int64
+	list  []Aside // the latest
+}
+
+func (f *Flow) asideLocked(l *lane, off int64, pos mq.LogOffset, reason string, now int64) {
+	l.finish(off)
+	a := &f.mu.aside
+	a.count++
+	if len(a.list) == asideMax {
+		a.list = a.list[1:]
+	}
+	a.list = append(a.list, Aside{l.level, mq.QueueOffset(off), pos, reason, now})
+}
+
+// drop sets aside messages that are gone.
+func (f *Flow) drop(l *lane, lo, hi int64, reason string) {
+	f.put.Lock()
+	f.hand(l, lo, hi)
+	f.put.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.timer.Now()
+	for n := l.done.next(lo); n < hi; n = l.done.next(n) {
+		f.asideLocked(l, n, unknownPos, reason, now)
+	}
+}

@@ -1,0 +1,195 @@
+package delay
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sundial-mq/sundial/internal/mq"
+)
+
+// destination is a queue that did not take a message. What is due for it waits
+// here, in order, while everything else goes on. Guarded by Flow.mu.
+//
+// Records that cannot be read wait in a destination without topic.
+type destination struct {
+	key   mq.QueueKey
+	items []parkedItem
+	since time.Time
+	pause time.Duration
+	next  time.Time // of the next try
+	at    int       // index in the heap, -1 while being tried
+	err   error     // of the last try
+}
+
+type parkedItem struct {
+	lane  *lane
+	off   int64
+	pos   mq.LogOffset
+	tries int
+}
+
+// retryHeap orders destinations by their next try.
+type retryHeap []*destination
+
+func (h retryHeap) Len() int           { return len(h) }
+func (h retryHeap) Less(i, j int) bool { return h[i].next.Before(h[j].next) }
+func (h retryHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+
+func (h *retryHeap) Push(x any) {
+	d := x.(*destination)
+	d.at = len(*h)
+	*h = append(*h, d)
+}
+
+func (h *retryHeap) Pop() any {
+	last := len(*h) - 1
+	d := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	d.at = -1
+	return d
+}
+
+func (f *Flow) isParked(key mq.QueueKey) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.mu.parked[key] != nil
+}
+
+// parkLocked keeps a message for its destination.
+func (f *Flow) parkLocked(o *outcome) {
+	f.mu.parkedItems++
+	o.lane.parked++
+	d := f.mu.parked[o.dest]
+	if d == nil {
+		d = &destination{key: o.dest, since: time.Now(), err: o.err}
+		f.mu.parked[o.dest] = d
+		f.parkedDestinations.Add(1)
+		f.postpone(d, o.err)
+		f.note.Warn("a destination takes no messages; trying again", "topic", d.key.Topic, "queue", d.key.ID, "err", o.err)
+	}
+	d.items = append(d.items, parkedItem{lane: o.lane, off: o.off, pos: o.pos})
+}
+
+// postpone sets the next try of a destination; mu is held.
+func (f *Flow) postpone(d *destination, err error) {
+	d.pause = min(max(2*d.pause, f.cfg.FirstPause), f.cfg.LastPause)
+	if errors.Is(err, mq.ErrUnavailable) || errors.Is(err, mq.ErrBusy) {
+		// Not this destination's fault: look soon whether the store is back.
+		d.pause = min(d.pause, f.cfg.OutagePause)
+	}
+	d.err = err
+	d.next = time.Now().Add(d.pause)
+	heap.Push(&f.mu.retries, d)
+	if d.at == 0 {
+		select {
+		case f.retryWake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// retryParked tries parked destinations until ctx is done.
+func (f *Flow) retryParked(ctx context.Context) {
+	h := &hands{}
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		wait := time.Hour
+		f.mu.Lock()
+		if len(f.mu.retries) > 0 {
+			wait = time.Until(f.mu.retries[0].next)
+		}
+		var d *destination
+		if wait <= 0 {
+			d = heap.Pop(&f.mu.retries).(*destination)
+		}
+		f.mu.Unlock()
+		if d != nil {
+			f.retry(ctx, h, d)
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-ctx.Done():
+		case <-f.retryWake:
+		case <-timer.C:
+		}
+	}
+}
+
+// retry puts what waits for d, until that fails again or nothing is left.
+func (f *Flow) retry(ctx context.Context, h *hands, d *destination) {
+	for n := 0; ctx.Err() == nil; n++ {
+		f.mu.Lock()
+		if len(d.items) == 0 {
+			delete(f.mu.parked, d.key)
+			f.parkedDestinations.Add(-1)
+			nudge := f.waitingLocked()
+			f.mu.Unlock()
+			f.note.Info("a destination takes messages again", "topic", d.key.Topic, "queue", d.key.ID, "after", time.Since(d.since))
+			for _, s := range nudge {
+				f.nudge(s)
+			}
+			return
+		}
+		it := &d.items[0]
+		it.tries++
+		tries := it.tries
+		o := outcome{lane: it.lane, off: it.off, pos: it.pos}
+		f.mu.Unlock()
+
+		f.deliver(h, &o, true)
+		if o.kind == parked && o.dest.Topic == "" && tries >= readTries {
+			f.giveUp(&o, o.err)
+		}
+		now := f.timer.Now()
+		f.mu.Lock()
+		switch o.kind {
+		case delivered:
+			o.lane.finish(o.off)
+			o.lane.delivered++
+			o.lane.rate.add(now, 1)
+		case lost:
+			f.asideLocked(o.lane, o.off, o.pos, o.err.Error(), now)
+			f.note.Error("a pending message cannot be delivered and is set aside", "level", o.lane.level, "offset", o.off, "position", o.pos, "err", o.err)
+		default:
+			// Early: the clock was set back since it was parked. The next try is as good a time as any.
+			if o.kind == early {
+				o.err = d.err
+			}
+			f.postpone(d, o.err)
+			f.mu.Unlock()
+			return
+		}
+		d.pause = 0
+		d.items = d.items[1:]
+		f.mu.parkedItems--
+		o.lane.parked--
+		full := f.mu.parkedItems == f.cfg.MaxParked-1
+		var nudge []*stream
+		if full {
+			nudge = f.waitingLocked()
+		}
+		f.mu.Unlock()
+		for _, s := range nudge {
+			f.nudge(s)
+		}
+	}
+}
+
+// waitingLocked returns the streams that could be read ahead.
+func (f *Flow) waitingLocked() []*stream {
+	var list []*stream
+	for _, s := range f.mu.streams {
+		if len(s.unread) > 0 {
+			list = append(list, s)
+		}
+	}
+	return list
+}
