@@ -51,6 +51,9 @@ func TestReadsLooseJSON(t *testing.T) {
 		{"escapes", `{"remark":"\"\\\/\b\f\n\r\t\u0001\u00e9\u4E2D\ud83d\ude00\ud83d|","extFields":{"\u0061":"x\u0002y"}}`,
 			Command{Remark: "\"\\/\b\f\n\r\t\x01é中😀\uFFFD|", Fields: []Field{{"a", "x\x02y"}}}},
 		{"a comma too many", `{"code":1,}`, Command{Code: 1}},
+		{"a comma too many among fields", `{"extFields":{"a":"b",},"code":1}`, Command{Code: 1, Fields: []Field{{"a", "b"}}}},
+		{"usual and unusual fields", `{"extFields":{"a":"x","b":"y\u0001z","c" :"1","d":2,"\u0065":"e"},"code":1}`,
+			Command{Code: 1, Fields: []Field{{"a", "x"}, {"b", "y\x01z"}, {"c", "1"}, {"d", "2"}, {"e", "e"}}}},
 		{"extremes", `{"code":-2147483648,"opaque":2147483647}`, Command{Code: -1 << 31, Opaque: 1<<31 - 1}},
 	} {
 		var got Command
@@ -69,6 +72,7 @@ func TestRefusesWrongJSON(t *testing.T) {
 		`{"code":1}x`, `{"code":1}{}`, `{"code":"x"}`, `{"code":2147483648}`, `{"code":-2147483649}`, `{"code":1.5}`, `{"code":99999999999999999999}`,
 		`{"remark":"abc}`, `{"remark":"a\`, `{"remark":"\u12"}`, `{"remark":"\u12G4"}`, `{"remark":"\q"}`,
 		`{"x":[}`, `{"x":{"a":]}`, `{"extFields":"x"}`, `{"extFields":{"a":"b"}`, `{:1}`, `{"a":1,,"b":2}`,
+		`{"extFields":{"a":"b","c":"d}`, `{"extFields":{"a":"b","c":"\q"}}`, `{"extFields":{"a":"b" "c":"d"}}`, `{"extFields":{"a":"b",`, `{"extFields":{"a":"\u0001`,
 		`{"x":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}`,
 		`{"extFields":{` + strings.Repeat(`"":"",`, MaxFields) + `"":""}}`,
 		"\x00\x00", "{\x00}",
@@ -221,6 +225,26 @@ func TestFindAgreesWithTheByteLoop(t *testing.T) {
 				if got, want := find(b, i, '"', '\\'), plain(b, i, '"', '\\'); got != want {
 					t.Fatalf("%q from %d: %d, want %d", b, i, got, want)
 				}
+			}
+		}
+	}
+}
+
+func TestPlainAgreesWithTheByteLoop(t *testing.T) {
+	t.Parallel()
+	b := make([]byte, 24)
+	for v := range 256 {
+		for at := range len(b) {
+			for i := range b {
+				b[i] = 'x'
+			}
+			b[at] = byte(v)
+			want := len(b)
+			if v < ' ' || v == '"' || v == '\\' {
+				want = at
+			}
+			if got := plain(b, 0); got != want {
+				t.Fatalf("%q: %d, want %d", b, got, want)
 			}
 		}
 	}

@@ -89,6 +89,15 @@ func (r *jsonReader) object(fields bool) {
 		r.i++
 		return
 	}
+	if fields {
+		if r.usual() {
+			return
+		}
+		if len(r.c.Fields) > 0 && r.peek() == '}' { // a comma too many, see below
+			r.i++
+			return
+		}
+	}
 	for {
 		key := r.name()
 		if r.peek() != ':' {
@@ -116,6 +125,50 @@ func (r *jsonReader) object(fields bool) {
 			return
 		}
 	}
+}
+
+// usual reads header fields as RocketMQ itself writes them, all in quotes and
+// without blanks. It stops before the first member that is not so, which is left
+// to object, and reports whether it got to the end. It does nothing that object
+// does not do; it takes half the time.
+func (r *jsonReader) usual() (end bool) {
+	b, i := r.b, r.i
+	fields := r.c.Fields
+	for len(fields) < MaxFields {
+		if i >= len(b) || b[i] != '"' {
+			break
+		}
+		k := i + 1
+		for k < len(b) && b[k] != '"' && b[k] != '\\' {
+			k++
+		}
+		if k+2 >= len(b) || b[k] != '"' || b[k+1] != ':' || b[k+2] != '"' {
+			break
+		}
+		at := k + 3
+		v := find(b, at, '"', '\\')
+		if v >= len(b) {
+			break
+		}
+		value := b[at:v]
+		if b[v] == '\\' {
+			if value = r.escaped(at, v, '"'); r.why != "" {
+				return true
+			}
+			v = r.i - 1 // the closing quote
+		}
+		if v+1 >= len(b) || b[v+1] != ',' && b[v+1] != '}' {
+			break
+		}
+		fields = append(fields, Field{bin.String(b[i+1 : k]), bin.String(value)})
+		i = v + 2
+		if b[v+1] == '}' {
+			end = true
+			break
+		}
+	}
+	r.c.Fields, r.i = fields, i
+	return end
 }
 
 // member reads the value of a member of the header.
@@ -293,6 +346,10 @@ func (r *jsonReader) nested() []byte {
 func (r *jsonReader) quoted(quote byte) []byte {
 	r.i++
 	at := r.i
+	if at+1 < len(r.b) && r.b[at+1] == quote && r.b[at] != '\\' && r.b[at] != quote {
+		r.i += 2 // one letter: what the names of a send header and half its values are
+		return r.b[at : at+1 : at+1]
+	}
 	i := find(r.b, at, quote, '\\')
 	if i < len(r.b) && r.b[i] == quote {
 		r.i = i + 1
@@ -453,15 +510,12 @@ func appendJSON(dst []byte, c *Command) []byte {
 
 func appendQuoted(dst []byte, s string) []byte {
 	dst = append(dst, '"')
+	b := bin.Bytes(s)
 	from := 0
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		dst = append(dst, s[from:i]...)
+	for i := plain(b, 0); i < len(b); i = plain(b, from) {
+		dst = append(dst, b[from:i]...)
 		from = i + 1
-		switch c {
+		switch c := b[i]; c {
 		case '"', '\\':
 			dst = append(dst, '\\', c)
 		case '\n':
@@ -479,6 +533,24 @@ func appendQuoted(dst []byte, s string) []byte {
 			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 		}
 	}
-	dst = append(dst, s[from:]...)
+	dst = append(dst, b[from:]...)
 	return append(dst, '"')
+}
+
+// plain returns the place of the first byte of b from i on that must be escaped:
+// a quote, a backslash, or one below the blank.
+func plain(b []byte, i int) int {
+	for ; i+8 <= len(b); i += 8 {
+		w := binary.LittleEndian.Uint64(b[i:])
+		q, s := w^('"'*eachByte), w^('\\'*eachByte)
+		if m := ((q-eachByte)&^q | (s-eachByte)&^s | (w-' '*eachByte)&^w) & topBits; m != 0 {
+			return i + bits.TrailingZeros64(m)>>3
+		}
+	}
+	for ; i < len(b); i++ {
+		if c := b[i]; c < ' ' || c == '"' || c == '\\' {
+			return i
+		}
+	}
+	return len(b)
 }
