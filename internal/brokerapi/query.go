@@ -45,7 +45,10 @@ func (a *API) queryMessage(_ *request, h *protocol.QueryMessageHeader) (answer, 
 	}
 	if len(hits.Records) == 0 {
 		hits.Release()
-		return answer{}, fmt.Errorf("%w: can not find message, maybe time range not correct", mq.ErrNotFound)
+		return answer{
+			code: protocol.QueryNotFound, remark: fmt.Sprintf("can not find message with key %q in topic %s, stored from %d to %d", h.Key, h.Topic, h.Begin, h.End),
+			header: &protocol.QueryMessageResponse{IndexOffset: int64(hits.IndexedTo)},
+		}, nil
 	}
 	slices.SortFunc(hits.Records, func(x, y record.View) int { return cmp.Compare(x.LogOffset(), y.LogOffset()) })
 	head := &protocol.QueryMessageResponse{IndexOffset: int64(hits.IndexedTo), IndexTime: time.Now().UnixMilli()}

@@ -158,7 +158,7 @@ func (f *Flow) look(req *Request, match *filter.Filter, a about) (Result, error)
 		}
 	}
 	got := f.store.Fetch(storage.FetchRequest{
-		Queue: key, From: req.Offset, MaxCount: min(int(req.Max), f.cfg.MaxMessages), MaxBytes: f.cfg.MaxBytes,
+		Queue: key, From: req.Offset, MaxCount: max(1, min(int(req.Max), f.cfg.MaxMessages)), MaxBytes: f.cfg.MaxBytes,
 		MaxScan: max(f.cfg.MaxScan, int(req.Max)), Match: matchCode, MatchRecord: matchRecord,
 	})
 	f.offsets.CommitPull(req.Group, req.Topic, req.Queue, got.Next)
