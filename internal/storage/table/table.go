@@ -208,21 +208,22 @@ func write(fsys vfs.FS, path string, raw []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// makeDir makes dir and everything above it durably.
+// makeDir makes dir durably. A dir that is there may have been made a moment
+// before a kill, so all above it is synced in any case, as far as we may.
 func makeDir(fsys vfs.FS, dir string) error {
-	if _, err := fsys.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	parent := filepath.Dir(dir)
-	if parent != dir {
-		if err := makeDir(fsys, parent); err != nil {
-			return err
-		}
-	}
 	if err := fsys.MkdirAll(dir); err != nil {
 		return err
 	}
-	return fsys.SyncDir(parent)
+	for {
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return nil
+		}
+		if err := fsys.SyncDir(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+		dir = parent
+	}
 }
 
 // offset is the byte an error of the decoder speaks of, as far as it knows one.
