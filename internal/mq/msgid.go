@@ -54,5 +54,8 @@ func ParseMessageID(id string) (host netip.AddrPort, at LogOffset, err error) {
 	if port > 65535 {
 		return host, 0, fmt.Errorf("%w: message id %q names port %d", ErrInvalid, id, port)
 	}
-	return netip.AddrPortFrom(addr, uint16(port)), LogOffset(binary.BigEndian.Uint64(raw[n+4:])), nil
+	if at = LogOffset(binary.BigEndian.Uint64(raw[n+4:])); at < 0 {
+		return host, 0, fmt.Errorf("%w: message id %q names log offset %d", ErrInvalid, id, at)
+	}
+	return netip.AddrPortFrom(addr, uint16(port)), at, nil
 }
