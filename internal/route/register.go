@@ -147,7 +147,7 @@ func (t *Table) topicsLocked(b *Broker, r *Registration, first bool) {
 		}
 	}
 	l := t.mu.lives[place{r.Cluster, r.Addr}]
-	changed := first || l == nil || l.version != r.Version
+	changed := first || l == nil || l.ID != r.ID || l.version != r.Version
 	for name, cfg := range r.Topics {
 		if _, has := t.mu.topics[name][r.Name]; has && !changed {
 			continue
