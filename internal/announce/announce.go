@@ -18,6 +18,7 @@ import (
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/protocol"
 	"github.com/sundial-mq/sundial/internal/remoting/client"
+	"github.com/sundial-mq/sundial/internal/route"
 )
 
 // Config says who the broker is and whom to tell.
@@ -174,6 +175,32 @@ func (a *Announcer) Status() []Status {
 	return all
 }
 
+// Enter puts the broker into the table of a name server in this process, so that
+// its routes are known before the first client can ask. Run goes on from there.
+func (a *Announcer) Enter(t *route.Table, now time.Time) error {
+	said, version := a.topicsNow()
+	_, err := t.Register(&route.Registration{
+		Member: route.Member{Cluster: a.cfg.Cluster, Name: a.cfg.Broker, ID: a.cfg.ID, Addr: a.cfg.Addr},
+		HAAddr: a.cfg.HAAddr, Version: version, Topics: said,
+	}, now)
+	return err
+}
+
+// topicsNow is what name servers are told.
+func (a *Announcer) topicsNow() (map[string]*mq.TopicConfig, mq.DataVersion) {
+	all, version := a.topics.All()
+	said := make(map[string]*mq.TopicConfig, len(all))
+	for _, t := range all {
+		if narrow := t.Perm & (a.cfg.Perm | mq.PermInherit | mq.PermPriority); narrow != t.Perm {
+			less := *t
+			less.Perm = narrow
+			t = &less
+		}
+		said[t.Name] = t
+	}
+	return said, version
+}
+
 // registration is the body to send, encoded once for each version.
 func (a *Announcer) registration() ([]byte, int32) {
 	a.body.Lock()
@@ -181,19 +208,9 @@ func (a *Announcer) registration() ([]byte, int32) {
 	if a.body.bytes != nil && a.body.version == a.topics.Version() {
 		return a.body.bytes, a.body.crc
 	}
-	all, version := a.topics.All()
 	body := &protocol.RegisterBrokerBody{}
-	body.Table.DataVersion = version
-	body.Table.Topics = make(map[string]*mq.TopicConfig, len(all))
-	for _, t := range all {
-		if narrow := t.Perm & (a.cfg.Perm | mq.PermInherit | mq.PermPriority); narrow != t.Perm {
-			less := *t
-			less.Perm = narrow
-			t = &less
-		}
-		body.Table.Topics[t.Name] = t
-	}
-	a.body.version = version
+	body.Table.Topics, body.Table.DataVersion = a.topicsNow()
+	a.body.version = body.Table.DataVersion
 	a.body.bytes, a.body.crc = body.Encode(false)
 	return a.body.bytes, a.body.crc
 }

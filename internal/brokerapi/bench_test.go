@@ -102,7 +102,7 @@ func newBench(t *testing.T, o options) *bench {
 	if o.produce != nil {
 		o.produce(&pc)
 	}
-	p.Produce, err = produce.New(pc, p.Store, p.Topics, levels, p.Redeliver)
+	p.Produce, err = produce.New(pc, p.Store, p.Topics, levels, p.Redeliver, nil)
 	must(err)
 
 	cfg := DefaultConfig()

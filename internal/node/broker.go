@@ -148,28 +148,30 @@ func (b *broker) openRegisters(p *parts) (err error) {
 
 func (b *broker) openFlows(p *parts) (err error) {
 	locked := func(group string) bool { return b.clients.Locked(group, time.Now()) }
+	if b.announcer, err = announce.New(b.cfg.Announce, b.topics); err != nil {
+		return err
+	}
 	if b.fetch, err = fetch.New(b.cfg.Fetch, b.store, b.topics, b.groups, b.clients, b.offsets); err != nil {
 		return err
 	}
 	if b.redeliver, err = redeliver.New(b.cfg.Redeliver, b.store, b.topics, b.groups, b.levels, locked); err != nil {
 		return err
 	}
-	if b.produce, err = produce.New(b.cfg.Produce, b.store, b.topics, b.levels, b.redeliver); err != nil {
+	if b.produce, err = produce.New(b.cfg.Produce, b.store, b.topics, b.levels, b.redeliver, b.told); err != nil {
 		return err
 	}
 	p.stack.Add("pulls", b.fetch.Run)
 	return nil
 }
 
+// told returns when the name servers know all topics; its only error is ctx's.
+func (b *broker) told(ctx context.Context) { _ = b.announcer.Told(ctx) }
+
 func (b *broker) openAPI(p *parts) (err error) {
-	if b.announcer, err = announce.New(b.cfg.Announce, b.topics); err != nil {
-		return err
-	}
 	if b.api, err = brokerapi.New(b.cfg.API, brokerapi.Parts{
 		Store: b.store, Produce: b.produce, Fetch: b.fetch, Redeliver: b.redeliver,
 		Topics: b.topics, Groups: b.groups, Offsets: b.offsets, Clients: b.clients,
-		Announced: func(ctx context.Context) { _ = b.announcer.Told(ctx) }, // its only error is ctx's
-		Metrics:   p.metrics,
+		Announced: b.told, Metrics: p.metrics,
 	}); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ type nameServer struct {
 	cfg  NameServerConfig
 	ln   net.Listener
 	self string // how the broker of the same node reaches it
+	api  *nameapi.API
 }
 
 func (p *parts) listenNameServer() (*nameServer, error) {
@@ -39,17 +40,17 @@ func (p *parts) listenNameServer() (*nameServer, error) {
 
 func (n *nameServer) open(p *parts) error {
 	n.cfg.API.Log, n.cfg.API.Metrics = p.log, p.metrics
-	api, err := nameapi.Open(p.fs, filepath.Join(p.cfg.Dir, "namesrv"), n.cfg.API)
-	if err != nil {
+	var err error
+	if n.api, err = nameapi.Open(p.fs, filepath.Join(p.cfg.Dir, "namesrv"), n.cfg.API); err != nil {
 		return err
 	}
 	cfg := n.cfg.Server
 	cfg.Name, cfg.Log, cfg.Metrics = "namesrv", p.log, p.metrics
-	s, err := server.New(cfg, api.Table())
+	s, err := server.New(cfg, n.api.Table())
 	if err != nil {
 		return err
 	}
-	p.stack.Add("routes", api.Run)
+	p.stack.Add("routes", n.api.Run)
 	p.stack.Add("name server port", func(ctx context.Context) error { return s.Serve(ctx, n.ln) })
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 
@@ -122,6 +123,11 @@ func (p *parts) open() error {
 			return fmt.Errorf("broker: %w", err)
 		}
 		p.ready = brk.announcer.Told
+	}
+	if brk != nil && names != nil && slices.Contains(p.at.NameServers, names.self) {
+		if err := brk.announcer.Enter(names.api.Routes(), time.Now()); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package produce
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -32,27 +33,45 @@ type Flow struct {
 	topics *topics.Register
 	delay  Delayer
 	retry  Retries
+	told   func(context.Context)
 	keys   *keys
 	tail   []byte // the properties set on every single message; immutable
 }
 
-// New returns a working Flow.
-func New(cfg Config, store *storage.Store, register *topics.Register, delay Delayer, retry Retries) (*Flow, error) {
+// New returns a working Flow. told returns when the name servers know all topics
+// there are, or when its context is done: who sent to a topic that was not there
+// may look for it as soon as the send is answered. It may be nil.
+func New(cfg Config, store *storage.Store, register *topics.Register, delay Delayer, retry Retries, told func(context.Context)) (*Flow, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("produce: %w", err)
 	}
 	return &Flow{
-		cfg: cfg, store: store, topics: register, delay: delay, retry: retry,
+		cfg: cfg, store: store, topics: register, delay: delay, retry: retry, told: told,
 		keys: newKeys(cfg.StoreHost.Addr()), tail: tail(cfg.Cluster, cfg.Region, cfg.TraceOn),
 	}, nil
 }
 
+// toldWait is how long the answer to a send that made its topic waits for the name
+// servers to know it.
+const toldWait = time.Second
+
 // Accept stores what req asks for and calls done exactly once: before it
-// returns, or, when the store flushes synchronously, from another goroutine once
-// the messages are durable. It never waits itself, so that the reader of a
+// returns, or, when the store flushes synchronously or the topic is new, from
+// another goroutine once the messages are durable and the topic is known. It never waits itself, so that the reader of a
 // connection may call it and messages of one connection keep their order.
 func (f *Flow) Accept(req *Request, done func(Result, error)) {
-	res, wait, err := f.accept(req)
+	res, wait, made, err := f.accept(req)
+	if made && f.told != nil {
+		answer := done
+		done = func(res Result, err error) {
+			go func() {
+				ctx, cancel := context.WithTimeout(context.Background(), toldWait)
+				defer cancel()
+				f.told(ctx)
+				answer(res, err)
+			}()
+		}
+	}
 	if err != nil || wait == 0 {
 		done(res, err)
 		return
@@ -61,21 +80,24 @@ func (f *Flow) Accept(req *Request, done func(Result, error)) {
 }
 
 // accept stores, and returns the log offset whose durability the sender waits
-// for; 0 when it does not.
-func (f *Flow) accept(req *Request) (Result, mq.LogOffset, error) {
+// for, 0 when it does not, and whether the topic was made for it.
+func (f *Flow) accept(req *Request) (res Result, wait mq.LogOffset, made bool, err error) {
 	to, err := f.place(req)
 	if err != nil {
-		return Result{}, 0, err
+		return Result{}, 0, false, err
 	}
 	if req.Batch {
-		return f.acceptBatch(req, to)
+		res, wait, err = f.acceptBatch(req, to)
+	} else {
+		res, wait, err = f.acceptOne(req, to)
 	}
-	return f.acceptOne(req, to)
+	return res, wait, to.made, err
 }
 
 // place is where a request's messages go.
 type place struct {
 	topic *mq.TopicConfig
+	made  bool // the topic is new
 	queue mq.QueueID
 	retry bool // the request names a retry topic: limits for users do not apply
 	dead  bool // and the group has had its tries
@@ -94,11 +116,11 @@ func (f *Flow) place(req *Request) (place, error) {
 	if mq.SendForbidden(req.Topic) {
 		return place{}, fmt.Errorf("%w: topic %s is written by the broker alone", mq.ErrNoPermission, req.Topic)
 	}
-	topic, err := f.topic(req)
+	topic, made, err := f.topic(req)
 	if err != nil {
 		return place{}, err
 	}
-	to := place{topic: topic, queue: req.Queue, retry: mq.IsRetryTopic(req.Topic), tries: req.Reconsume}
+	to := place{topic: topic, made: made, queue: req.Queue, retry: mq.IsRetryTopic(req.Topic), tries: req.Reconsume}
 	switch queues := max(topic.WriteQueues, topic.ReadQueues); {
 	case !topic.Perm.Writable():
 		return place{}, fmt.Errorf("%w: topic %s is not writable (its perm is %d)", mq.ErrNoPermission, topic.Name, topic.Perm)
@@ -116,22 +138,24 @@ func (f *Flow) place(req *Request) (place, error) {
 }
 
 // topic looks the topic up or makes it.
-func (f *Flow) topic(req *Request) (*mq.TopicConfig, error) {
+func (f *Flow) topic(req *Request) (topic *mq.TopicConfig, made bool, err error) {
 	if t := f.topics.Get(req.Topic); t != nil {
-		return t, nil
+		return t, false, nil
 	}
 	if err := mq.ValidTopic(req.Topic); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	name := strings.Clone(req.Topic)
 	if group, ok := strings.CutPrefix(name, mq.RetryPrefix); ok {
-		return f.topics.EnsureRetry(group, 1, false, req.UnitMode)
+		topic, err = f.topics.EnsureRetry(group, 1, false, req.UnitMode)
+		return topic, true, err
 	}
 	var sysFlag int32
 	if req.UnitMode {
 		sysFlag = 1
 	}
-	return f.topics.AutoCreate(name, strings.Clone(req.DefaultTopic), req.DefaultQueues, sysFlag)
+	topic, err = f.topics.AutoCreate(name, strings.Clone(req.DefaultTopic), req.DefaultQueues, sysFlag)
+	return topic, true, err
 }
 
 // placeRetry decides between one more try and the dead letters.

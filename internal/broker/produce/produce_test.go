@@ -74,7 +74,7 @@ func newBench(t testing.TB, change ...func(*Config, *storage.Config)) *bench {
 		}
 	})
 	b := &bench{t: t, store: store}
-	if b.Flow, err = New(cfg, store, register, b, b); err != nil {
+	if b.Flow, err = New(cfg, store, register, b, b, nil); err != nil {
 		t.Fatal(err)
 	}
 	return b
