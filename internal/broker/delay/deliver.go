@@ -3,6 +3,7 @@ package delay
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 type hands struct {
 	props    []byte
 	outcomes []outcome
+	refused  []mq.QueueKey // destinations that failed in this slice
 }
 
 // outcome is what came of one message.
@@ -43,7 +45,7 @@ const (
 
 // fire delivers a slice of due messages; then reads their streams ahead.
 func (f *Flow) fire(h *hands, due []timer.Item) {
-	h.outcomes = h.outcomes[:0]
+	h.outcomes, h.refused = h.outcomes[:0], h.refused[:0]
 	f.mu.Lock()
 	for _, it := range due {
 		s := f.mu.streams[it.Lane]
@@ -145,7 +147,7 @@ func (f *Flow) deliver(h *hands, o *outcome, retry bool) {
 			return
 		}
 	}
-	if !retry && f.parkedDestinations.Load() > 0 && f.isParked(dest) {
+	if !retry && (slices.Contains(h.refused, dest) || f.parkedDestinations.Load() > 0 && f.isParked(dest)) {
 		o.kind, o.dest = parked, mq.QueueKey{Topic: strings.Clone(dest.Topic), ID: dest.ID}
 		return
 	}
@@ -165,6 +167,7 @@ func (f *Flow) deliver(h *hands, o *outcome, retry bool) {
 	if err := f.append(o.lane, o.off, &m); err != nil {
 		o.kind, o.err = parked, err
 		o.dest = mq.QueueKey{Topic: strings.Clone(dest.Topic), ID: dest.ID}
+		h.refused = append(h.refused, o.dest)
 		return
 	}
 	o.kind = delivered
