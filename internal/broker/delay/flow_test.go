@@ -25,12 +25,12 @@ func TestDeliveredInItsMillisecondAsItWas(t *testing.T) {
 		if got := w.delivered(); len(got) != 0 || w.pending() != 1 {
 			t.Fatalf("at once: %d delivered, %d pending", len(got), w.pending())
 		}
-		time.Sleep(5*time.Second - time.Nanosecond)
+		w.pass(5*time.Second - time.Nanosecond)
 		synctest.Wait()
 		if got := w.delivered(); len(got) != 0 {
 			t.Fatalf("delivered early: %+v", got)
 		}
-		time.Sleep(time.Nanosecond)
+		w.pass(time.Nanosecond)
 		synctest.Wait()
 		all := w.delivered()
 		if len(all) != 1 || w.pending() != 0 {
@@ -70,9 +70,9 @@ func TestManyLevelsExactToTheMillisecond(t *testing.T) {
 		for i := range 500 {
 			b := body("m", i)
 			want[b] = w.send("T", i%4, 1+rnd.IntN(4), b)
-			time.Sleep(time.Duration(rnd.IntN(5000)) * time.Microsecond)
+			w.pass(time.Duration(rnd.IntN(5000)) * time.Microsecond)
 		}
-		time.Sleep(40 * time.Second)
+		w.pass(40 * time.Second)
 		synctest.Wait()
 		w.once(want)
 		for _, g := range w.delivered() {
@@ -97,7 +97,7 @@ func TestD04WrongProgressIsClampedAndTheLevelLives(t *testing.T) {
 				bubble(t, func(t *testing.T, w *world) {
 					w.start()
 					want := map[string]int64{"a": w.send("T", 0, 1, "a")}
-					time.Sleep(1100 * time.Millisecond)
+					w.pass(1100 * time.Millisecond)
 					want["b"] = w.send("T", 0, 4, "b") // still pending at the stop
 					w.stopClean()
 					w.write("config/delayOffset.json", content)
@@ -108,7 +108,7 @@ func TestD04WrongProgressIsClampedAndTheLevelLives(t *testing.T) {
 					}
 					w.start()
 					want["c"] = w.send("T", 0, 4, "c")
-					time.Sleep(31 * time.Second)
+					w.pass(31 * time.Second)
 					synctest.Wait()
 					if name == "too large" && own == "lost" {
 						// Nothing but the wrong number is left: as RocketMQ, go on from the end.
@@ -129,7 +129,7 @@ func TestD05CorrectionIsSavedAtTheFirstStart(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.start()
 		w.send("T", 0, 1, "a")
-		time.Sleep(2 * time.Second)
+		w.pass(2 * time.Second)
 		w.stopClean()
 		w.write("config/delayOffset.json", `{"dataVersion":{"counter":3,"stateVersion":0,"timestamp":1},"offsetTable":{1:1001}}`)
 		w.start()
@@ -160,18 +160,18 @@ func TestD07ProgressIsNotSavedBeforeItWasLoaded(t *testing.T) {
 		for i := range 50 {
 			want[body("m", i)] = w.send("T", 0, 1, body("m", i))
 		}
-		time.Sleep(2 * time.Second)
+		w.pass(2 * time.Second)
 		w.stopClean()
 		before := w.fileOf("config/delayOffset.json")
 		if _, err := ReadPrior(w.disk, dir+"/config", dir+"/sundial", nil); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(15 * time.Second) // between reading and running
+		w.pass(15 * time.Second) // between reading and running
 		if got := w.fileOf("config/delayOffset.json"); got != before {
 			t.Fatalf("the file changed while nothing ran:\n%s", got)
 		}
 		w.start()
-		time.Sleep(time.Second)
+		w.pass(time.Second)
 		synctest.Wait()
 		if got := w.fileOf("config/delayOffset.json"); got != before {
 			t.Fatalf("the file changed although nothing was delivered:\n%s", got)
@@ -191,7 +191,7 @@ func TestD08StopWhileDelivering(t *testing.T) {
 				for i := range 2000 {
 					want[body("m", i)] = w.send("T", i%4, 1, body("m", i))
 					if i%10 == 0 {
-						time.Sleep(time.Millisecond)
+						w.pass(time.Millisecond)
 					}
 				}
 				for i := range 20 {
@@ -205,9 +205,9 @@ func TestD08StopWhileDelivering(t *testing.T) {
 						w.kill()
 					}
 					w.start()
-					time.Sleep(45 * time.Millisecond)
+					w.pass(45 * time.Millisecond)
 				}
-				time.Sleep(2 * time.Second)
+				w.pass(2 * time.Second)
 				synctest.Wait()
 				w.once(want)
 			})
@@ -231,12 +231,12 @@ func TestD16OnlyTheFailedPutIsRepeated(t *testing.T) {
 		for i := range 10 {
 			want[body("m", i)] = w.send("T", i%2, 1, body("m", i))
 		}
-		time.Sleep(1200 * time.Millisecond)
+		w.pass(1200 * time.Millisecond)
 		synctest.Wait()
 		if st := w.flow.Stats(); st.Pending == 0 || len(st.Parked) != 1 || st.Levels[0].Low != 2 {
 			t.Errorf("while one is refused: %+v", st)
 		}
-		time.Sleep(time.Second)
+		w.pass(time.Second)
 		synctest.Wait()
 		w.once(want)
 		if n := failures.Load(); n != 2 {
@@ -251,11 +251,11 @@ func TestD20SecondBoundary(t *testing.T) {
 		w.start()
 		want := map[string]int64{}
 		for i, wait := range []time.Duration{0, 1, 998, 1, 1, 999, 999, 2} {
-			time.Sleep(wait * time.Millisecond)
+			w.pass(wait * time.Millisecond)
 			want[body("m", i)] = w.send("T", 0, 1, body("m", i))
-			time.Sleep(300 * time.Microsecond)
+			w.pass(300 * time.Microsecond)
 		}
-		time.Sleep(3 * time.Second)
+		w.pass(3 * time.Second)
 		synctest.Wait()
 		w.once(want)
 		for _, g := range w.delivered() {
@@ -282,11 +282,11 @@ func TestD26DueTimesThatGoBackInAQueue(t *testing.T) {
 		w.start()
 		for i := range 200 {
 			want[body("short", i)] = w.send("T", 0, 1, body("short", i))
-			time.Sleep(time.Millisecond)
+			w.pass(time.Millisecond)
 		}
 		w.stopClean() // found again from the queue
 		w.start()
-		time.Sleep(time.Second)
+		w.pass(time.Second)
 		synctest.Wait()
 		for _, g := range w.delivered() {
 			if g.At != want[g.Body] {
@@ -296,7 +296,7 @@ func TestD26DueTimesThatGoBackInAQueue(t *testing.T) {
 		if n := len(w.delivered()); n != 200 {
 			t.Fatalf("%d delivered after a second, want 200", n)
 		}
-		time.Sleep(time.Hour)
+		w.pass(time.Hour)
 		synctest.Wait()
 		w.once(want)
 	})
@@ -309,21 +309,21 @@ func TestD28DueTimeIsAbsoluteAcrossDowntime(t *testing.T) {
 		w.start()
 		want := map[string]int64{"a": w.send("T", 0, 4, "a")}
 		w.stopClean()
-		time.Sleep(10 * time.Second)
+		w.pass(10 * time.Second)
 		w.start()
 		want["b"] = w.send("T", 0, 4, "b")
-		time.Sleep(19999 * time.Millisecond)
+		w.pass(19999 * time.Millisecond)
 		synctest.Wait()
 		if n := len(w.delivered()); n != 0 {
 			t.Fatalf("%d delivered early", n)
 		}
-		time.Sleep(time.Millisecond)
+		w.pass(time.Millisecond)
 		synctest.Wait()
 		if all := w.delivered(); len(all) != 1 || all[0].At != want["a"] {
 			t.Fatalf("delivered %+v, want a at %d", all, want["a"])
 		}
 		w.stopClean()
-		time.Sleep(time.Hour)
+		w.pass(time.Hour)
 		w.start()
 		synctest.Wait()
 		w.once(want)
@@ -345,7 +345,7 @@ func TestD31BacklogIsVisible(t *testing.T) {
 			t.Errorf("before: %+v", l)
 		}
 		w.stopClean()
-		time.Sleep(61 * time.Second)
+		w.pass(61 * time.Second)
 		var full atomic.Bool
 		full.Store(true)
 		w.fail = func(*record.Message) error {
@@ -360,9 +360,9 @@ func TestD31BacklogIsVisible(t *testing.T) {
 			t.Errorf("while refused: %+v", l)
 		}
 		full.Store(false)
-		time.Sleep(2 * time.Second)
+		w.pass(2 * time.Second)
 		synctest.Wait()
-		time.Sleep(time.Second)
+		w.pass(time.Second)
 		if l := w.level(1); l.Pending != 0 || l.LagMillis != 0 || l.Delivered != 3000 || l.PerSecond != 300 {
 			t.Errorf("after: %+v", l)
 		}
@@ -379,7 +379,7 @@ func TestX01LongDelayDoesNotStarve(t *testing.T) {
 			for j := range 200 {
 				w.send("S", 0, 1, fmt.Sprint(i, "-", j))
 			}
-			time.Sleep(time.Second)
+			w.pass(time.Second)
 		}
 		synctest.Wait()
 		for _, g := range w.delivered() {
@@ -404,10 +404,10 @@ func TestX03FailedTryIsRepeatedByItself(t *testing.T) {
 		}
 		w.start()
 		want := map[string]int64{"a": w.send("T", 0, 1, "a")}
-		time.Sleep(1001 * time.Millisecond)
+		w.pass(1001 * time.Millisecond)
 		synctest.Wait()
 		broken.Store(false)
-		time.Sleep(200 * time.Millisecond)
+		w.pass(200 * time.Millisecond)
 		synctest.Wait()
 		w.once(want)
 	})
@@ -424,7 +424,7 @@ func TestX04LongIdleGaps(t *testing.T) {
 		}
 		w.start()
 		due := w.send("T", 0, 2, "a")
-		time.Sleep(72 * time.Hour)
+		w.pass(72 * time.Hour)
 		synctest.Wait()
 		w.once(map[string]int64{"a": due})
 		if all := w.delivered(); all[0].At != due {
@@ -445,7 +445,7 @@ func TestX06DueWhileDown(t *testing.T) {
 				} else {
 					w.kill()
 				}
-				time.Sleep(time.Minute)
+				w.pass(time.Minute)
 				w.start()
 				synctest.Wait()
 				w.once(want)
@@ -461,9 +461,9 @@ func TestX13SpacedMessages(t *testing.T) {
 		want := map[string]int64{}
 		for i := range 1000 {
 			want[body("m", i)] = w.send("T", 0, 4, body("m", i))
-			time.Sleep(100 * time.Millisecond)
+			w.pass(100 * time.Millisecond)
 		}
-		time.Sleep(31 * time.Second)
+		w.pass(31 * time.Second)
 		synctest.Wait()
 		w.once(want)
 		for _, g := range w.delivered() {
@@ -491,12 +491,12 @@ func TestX18ForeignBookkeepingIsReplaced(t *testing.T) {
 		if _, err := w.store.Append(m); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(5*time.Second - time.Millisecond)
+		w.pass(5*time.Second - time.Millisecond)
 		synctest.Wait()
 		if n := len(w.delivered()); n != 0 {
 			t.Fatal("delivered early")
 		}
-		time.Sleep(time.Millisecond)
+		w.pass(time.Millisecond)
 		synctest.Wait()
 		all := w.delivered()
 		if len(all) != 1 || all[0].Topic != "T" || all[0].Queue != 0 {
@@ -513,13 +513,13 @@ func TestClockSetForwardAndBack(t *testing.T) {
 		w.start()
 		w.send("T", 0, 4, "a")
 		w.shift.Store(int64(-time.Hour))
-		time.Sleep(time.Hour)
+		w.pass(time.Hour)
 		synctest.Wait()
 		if n := len(w.delivered()); n != 0 {
 			t.Fatalf("%d delivered before the clock showed their time", n)
 		}
 		w.shift.Store(0)
-		time.Sleep(time.Second)
+		w.pass(time.Second)
 		synctest.Wait()
 		if n := len(w.delivered()); n != 1 {
 			t.Fatalf("%d delivered a second after the clock was put right", n)
@@ -542,12 +542,12 @@ func TestChangedLevelTable(t *testing.T) {
 				for i := range 40 {
 					want[body("old", i)] = w.send("T", i%3, 1+i%4, body("old", i))
 				}
-				time.Sleep(2 * time.Second)
+				w.pass(2 * time.Second)
 				w.kill()
 				w.levels = levels
 				w.start()
 				want["new"] = w.send("T", 0, 9, "new") // above the last: the last
-				time.Sleep(5 * time.Hour)
+				w.pass(5 * time.Hour)
 				synctest.Wait()
 				w.once(want)
 				for _, g := range w.delivered() {
@@ -588,7 +588,7 @@ func TestRefusingDestinationBlocksNobodyElse(t *testing.T) {
 			}
 			want[body(topic, i)] = w.send(topic, 0, 1, body(topic, i))
 		}
-		time.Sleep(time.Second)
+		w.pass(time.Second)
 		synctest.Wait()
 		good := w.delivered()
 		if len(good) != 100 {
@@ -597,7 +597,7 @@ func TestRefusingDestinationBlocksNobodyElse(t *testing.T) {
 		if l := w.level(1); l.Low != 0 || l.Pending != 100 || l.Parked != 100 {
 			t.Errorf("%+v", l)
 		}
-		time.Sleep(20 * time.Minute)
+		w.pass(20 * time.Minute)
 		synctest.Wait()
 		w.stopClean()
 		w.start()
@@ -618,7 +618,7 @@ func TestRefusingDestinationBlocksNobodyElse(t *testing.T) {
 			}
 		}
 		broken.Store(false)
-		time.Sleep(time.Minute)
+		w.pass(time.Minute)
 		synctest.Wait()
 		w.once(want)
 	})
@@ -640,13 +640,13 @@ func TestParkedMessagesAreBounded(t *testing.T) {
 		for i := range 500 {
 			want[body("m", i)] = w.send("Bad", i%3, 1, body("m", i))
 		}
-		time.Sleep(5 * time.Second)
+		w.pass(5 * time.Second)
 		synctest.Wait()
 		if l := w.level(1); l.Parked < 50 || l.Parked > 50+32 {
 			t.Errorf("%d are parked, want about 50", l.Parked)
 		}
 		broken.Store(false)
-		time.Sleep(2 * time.Minute)
+		w.pass(2 * time.Minute)
 		synctest.Wait()
 		w.once(want)
 	})
@@ -661,7 +661,7 @@ func TestUndeliverableRecordIsSetAside(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := map[string]int64{"good": w.send("T", 0, 1, "good")}
-		time.Sleep(2 * time.Second)
+		w.pass(2 * time.Second)
 		synctest.Wait()
 		w.once(want)
 		check := func() {
@@ -695,7 +695,7 @@ func TestReceiptThatNamesAnotherDestinationIsIgnored(t *testing.T) {
 		forge("T", w.store.ID(), 77)
 		w.kill()
 		w.start()
-		time.Sleep(6 * time.Second)
+		w.pass(6 * time.Second)
 		synctest.Wait()
 		n := 0
 		for _, g := range w.delivered() {
@@ -722,7 +722,7 @@ func TestProgressIsRebuiltFromReceipts(t *testing.T) {
 					for i := range 300 {
 						want[body("m", i)] = w.send("T", i%4, 1+i%4, body("m", i))
 					}
-					time.Sleep(6 * time.Second)
+					w.pass(6 * time.Second)
 					w.kill()
 					for _, name := range lost {
 						for _, suffix := range []string{"", ".bak"} {
@@ -737,7 +737,7 @@ func TestProgressIsRebuiltFromReceipts(t *testing.T) {
 					if w.pending() != 150 {
 						t.Errorf("%d pending, want 150", w.pending())
 					}
-					time.Sleep(time.Minute)
+					w.pass(time.Minute)
 					synctest.Wait()
 					w.once(want)
 				})
@@ -759,12 +759,12 @@ func TestPinIsTheLowestUndelivered(t *testing.T) {
 		if pin := w.flow.Pin(); pin != 0 {
 			t.Errorf("pin %d, want 0", pin)
 		}
-		time.Sleep(2 * time.Second) // and flushed
+		w.pass(2 * time.Second) // and flushed
 		synctest.Wait()
 		if pin := w.flow.Pin(); pin != at {
 			t.Errorf("pin %d, want %d", pin, at)
 		}
-		time.Sleep(30 * time.Second)
+		w.pass(30 * time.Second)
 		synctest.Wait()
 		if pin := w.flow.Pin(); pin < w.store.MaxLog() {
 			t.Errorf("pin %d with nothing pending", pin)
@@ -788,10 +788,10 @@ func TestD02CanariesPassTheHerd(t *testing.T) {
 		}
 		var due int64
 		for i := range 10 {
-			time.Sleep(80 * time.Millisecond)
+			w.pass(80 * time.Millisecond)
 			due = w.send("C", 0, 1, body("canary", i))
 		}
-		time.Sleep(time.Second)
+		w.pass(time.Second)
 		synctest.Wait()
 		all := w.delivered()
 		last := 0
@@ -825,7 +825,7 @@ func TestPowerCutUnderSyncFlushLosesNothing(t *testing.T) {
 				}
 				want[b] = due
 			}
-			time.Sleep(time.Duration(rnd.IntN(1200)) * time.Millisecond)
+			w.pass(time.Duration(rnd.IntN(1200)) * time.Millisecond)
 			if round%3 == 0 {
 				w.kill()
 			} else {
@@ -833,7 +833,7 @@ func TestPowerCutUnderSyncFlushLosesNothing(t *testing.T) {
 			}
 			w.start()
 		}
-		time.Sleep(2 * time.Second)
+		w.pass(2 * time.Second)
 		synctest.Wait()
 		w.once(want)
 	})

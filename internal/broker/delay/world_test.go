@@ -315,3 +315,6 @@ func (w *world) write(name, content string) {
 }
 
 func body(prefix string, i int) string { return fmt.Sprintf("%s-%05d", prefix, i) }
+
+// pass lets time pass, which is not real in a bubble.
+func (w *world) pass(d time.Duration) { <-time.After(d) }
