@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sundial-mq/sundial/internal/broker/clients"
+	"github.com/sundial-mq/sundial/internal/broker/delay"
 	"github.com/sundial-mq/sundial/internal/broker/fetch"
 	"github.com/sundial-mq/sundial/internal/broker/groups"
 	"github.com/sundial-mq/sundial/internal/broker/offsets"
@@ -15,17 +16,10 @@ import (
 	"github.com/sundial-mq/sundial/internal/broker/redeliver"
 	"github.com/sundial-mq/sundial/internal/broker/topics"
 	"github.com/sundial-mq/sundial/internal/metric"
-	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/protocol"
 	"github.com/sundial-mq/sundial/internal/remoting/server"
 	"github.com/sundial-mq/sundial/internal/storage"
 )
-
-// Delay is what the front end asks the delay levels for.
-type Delay interface {
-	// Offsets returns, by level, the first offset that is not delivered yet.
-	Offsets() map[mq.DelayLevel]mq.QueueOffset
-}
 
 // Parts are what the API puts a face on. All must be there but the last three.
 type Parts struct {
@@ -39,7 +33,7 @@ type Parts struct {
 	Clients   *clients.Register
 
 	// Delay tells the progress of delayed messages; nil: there are none.
-	Delay Delay
+	Delay *delay.Flow
 	// Announced returns when the name servers know all topics that exist now, or
 	// when ctx is done: a consumer asks them for its retry topic right after its
 	// first heartbeat. nil: nobody announces.

@@ -2,6 +2,7 @@ package brokerapi
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/netip"
 	"testing"
@@ -45,11 +46,6 @@ type options struct {
 	produce func(*produce.Config)
 }
 
-// progress is the delay flow as far as the front end asks it.
-type progress map[mq.DelayLevel]mq.QueueOffset
-
-func (p progress) Offsets() map[mq.DelayLevel]mq.QueueOffset { return p }
-
 func newBench(t *testing.T, o options) *bench {
 	t.Helper()
 	must := func(err error) {
@@ -62,7 +58,7 @@ func newBench(t *testing.T, o options) *bench {
 	disk := memfs.New(1)
 	reg := metric.NewRegistry()
 	p := &b.parts
-	p.Metrics, p.Delay = reg, progress{1: 5, 3: 11}
+	p.Metrics = reg
 	levels, err := delay.ParseLevels(delay.DefaultLevels)
 	must(err)
 	tc := topics.DefaultConfig()
@@ -81,11 +77,23 @@ func newBench(t *testing.T, o options) *bench {
 	sc := storage.DefaultConfig("/store")
 	sc.LogFileSize, sc.QueueFileSize, sc.IndexSlots, sc.IndexEntries, sc.Prefault, sc.Reserve = 16<<20, 20_000, 1000, 4000, 0, 0
 	sc.TagsCode = levels.TagsCode
-	sc.OnArrival = func(key mq.QueueKey, off mq.QueueOffset, code int64) { p.Fetch.Arrived(key, off, code) }
+	sc.OnArrival = func(key mq.QueueKey, off mq.QueueOffset, code int64) {
+		if p.Fetch == nil {
+			return
+		}
+		p.Delay.Arrived(key, off, code)
+		p.Fetch.Arrived(key, off, code)
+	}
 	if o.storage != nil {
 		o.storage(&sc)
 	}
 	p.Store, err = storage.Open(disk, sc)
+	must(err)
+	prior, err := delay.ReadPrior(disk, "/store/config", "/store/sundial", slog.New(slog.DiscardHandler))
+	must(err)
+	dc := delay.DefaultConfig()
+	dc.Levels = levels
+	p.Delay, err = delay.Open(p.Store, prior, dc)
 	must(err)
 	fc := fetch.DefaultConfig()
 	if o.fetch != nil {
@@ -127,6 +135,7 @@ func newBench(t *testing.T, o options) *bench {
 		go func() { done <- f(ctx) }()
 	}
 	run(ctx, p.Store.Run)
+	run(above, p.Delay.Run)
 	run(above, p.Fetch.Run)
 	run(above, func(ctx context.Context) error { return srv.Serve(ctx, b) })
 	stopped := false

@@ -3,6 +3,7 @@ package brokerapi
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/sundial-mq/sundial/internal/mq"
@@ -116,8 +117,14 @@ func (a *API) allOffsets(*request) (answer, error) {
 func (a *API) delayOffsets(*request) (answer, error) {
 	body := &protocol.DelayOffsets{Offsets: map[int32]mq.QueueOffset{}}
 	if a.p.Delay != nil {
-		for level, off := range a.p.Delay.Offsets() {
-			body.Offsets[int32(level)] = off
+		table := a.p.Delay.Offsets()
+		body.DataVersion = table.Version
+		for level, off := range table.Offsets {
+			n, err := strconv.ParseInt(level, 10, 32)
+			if err != nil {
+				return answer{}, fmt.Errorf("BUG: delay level %q: %w", level, err)
+			}
+			body.Offsets[int32(n)] = mq.QueueOffset(off)
 		}
 	}
 	return answer{body: protocol.EncodeBody(body)}, nil

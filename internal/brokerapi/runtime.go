@@ -41,7 +41,9 @@ func (a *API) runtimeInfo(*request) (answer, error) {
 	num("remainHowManyDataToCommit", 0)
 	t["remainHowManyDataToFlush"] = strconv.FormatInt(int64(a.p.Store.MaxLog()-a.p.Store.Durable()), 10) + " B"
 	num("pageCacheLockTimeMills", 0) // there is no page cache lock
-	num("earliestMessageTimeStamp", a.earliestMessage())
+	if at, ok := a.earliestMessage(); ok {
+		num("earliestMessageTimeStamp", at)
+	}
 	num("putMessageFailedTimes", a.traffic.failed.Load())
 
 	a.rates(t)
@@ -56,14 +58,18 @@ func (a *API) runtimeInfo(*request) (answer, error) {
 	return answer{body: protocol.EncodeBody(&protocol.KVTable{Table: t})}, nil
 }
 
-// earliestMessage is the store time of the oldest message, -1 if there is none.
-func (a *API) earliestMessage() int64 {
+// earliestMessage is the store time of the oldest message. A broker without
+// messages says now: there is nothing older, and the tools count hours from it.
+func (a *API) earliestMessage() (int64, bool) {
+	if a.p.Store.MinLog() == a.p.Store.MaxLog() {
+		return time.Now().UnixMilli(), true
+	}
 	view, release, err := a.p.Store.Record(a.p.Store.MinLog())
 	if err != nil {
-		return -1
+		return 0, false
 	}
 	defer release()
-	return view.StoreTime()
+	return view.StoreTime(), true
 }
 
 // rates tells events a second over 10 seconds, a minute and ten minutes.
@@ -97,17 +103,32 @@ func (a *API) queues(t map[string]string) {
 	set("send", "", 0) // sends do not wait
 	set("pull", a.cfg.Pull.Name, a.cfg.Pull.Queue)
 	set("litePull", a.cfg.Pull.Name, a.cfg.Pull.Queue)
+	set("ack", "", 0) // there is no POP
 	set("query", a.cfg.Query.Name, a.cfg.Query.Queue)
 }
 
-// levels tells how far each delay level is delivered, and how far it reaches.
+// levels tells how far each delay level is delivered and how far it reaches, and
+// what is pending (names of ours).
 func (a *API) levels(t map[string]string) {
 	if a.p.Delay == nil {
 		return
 	}
-	for level, off := range a.p.Delay.Offsets() {
-		end := a.p.Store.MaxOffset(mq.QueueKey{Topic: mq.TopicSchedule, ID: mq.QueueID(level - 1)})
-		t["scheduleMessageOffset_"+strconv.Itoa(int(level))] = fmt.Sprintf("%d,%d", off, end)
+	s := a.p.Delay.Stats()
+	parked := 0
+	for _, l := range s.Levels {
+		if l.Max == 0 {
+			continue // nothing was ever sent with it
+		}
+		n := strconv.Itoa(int(l.Level))
+		t["scheduleMessageOffset_"+n] = fmt.Sprintf("%d,%d", l.Low, l.Max)
+		t["delayPending_"+n] = strconv.FormatInt(l.Pending, 10)
+		parked += l.Parked
+	}
+	t["delayPending"] = strconv.FormatInt(s.Pending, 10)
+	t["delayParked"] = strconv.Itoa(parked)
+	t["delaySetAside"] = strconv.FormatInt(s.Aside, 10)
+	if s.NextDue > 0 {
+		t["delayNextDueTimestamp"] = strconv.FormatInt(s.NextDue, 10)
 	}
 }
 
@@ -121,7 +142,14 @@ func ran(d time.Duration) string {
 // properties file.
 func (a *API) brokerConfig(*request) (answer, error) {
 	var b strings.Builder
-	for _, kv := range a.cfg.Properties {
+	settings := a.cfg.Properties
+	if len(settings) == 0 { // Java's tools take no empty body
+		settings = [][2]string{
+			{"brokerClusterName", a.cfg.Cluster}, {"brokerName", a.cfg.Broker}, {"brokerId", strconv.FormatInt(a.cfg.BrokerID, 10)},
+			{"brokerIP1", a.cfg.Addr.Addr().String()}, {"listenPort", strconv.Itoa(int(a.cfg.Addr.Port()))},
+		}
+	}
+	for _, kv := range settings {
 		b.WriteString(escapeProperty(kv[0], true))
 		b.WriteByte('=')
 		b.WriteString(escapeProperty(kv[1], false))
