@@ -18,6 +18,10 @@ type Config struct {
 	// Tags says whether the tags of messages are keys too, as in RocketMQ 5.5; see
 	// TagKey. It takes one entry more for each message that has tags.
 	Tags bool
+	// Mark is the path of a file of ours that says how much of the last index file
+	// is durable, in a directory that exists; see Index.Mark. Empty: none, and an
+	// unclean stop costs the whole last file.
+	Mark string
 }
 
 // DefaultConfig is RocketMQ's: files of 420,000,040 bytes.

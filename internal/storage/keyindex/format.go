@@ -175,6 +175,54 @@ func (t table) find(found []mq.LogOffset, hash, n int32, most, steps int, begin,
 	return found, max(n, 0)
 }
 
+func (t table) entryOffset(n int32) mq.LogOffset {
+	return mq.LogOffset(t.i64(t.entryAt(n) + atEntryOffset))
+}
+
+// firstBehind is the number of the first entry at or behind a log offset.
+func (t table) firstBehind(at mq.LogOffset) int32 {
+	low, high := int32(1), t.next()
+	for low < high {
+		if mid := low + (high-low)/2; t.entryOffset(mid) < at {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
+}
+
+// rewind makes next, at least 2, the next entry again and ends the file at
+// endTime. Slots and header are made from the entries before it; an error says
+// that those are not what they must be, and leaves a table to be thrown away.
+func (t table) rewind(next int32, endTime int64) error {
+	clear(t.b[headerSize:t.entryAt(0)])
+	used := int32(0)
+	last := t.i64(atBeginOffset)
+	for n := int32(1); n < next; n++ {
+		e := t.entryAt(n)
+		hash, at := t.i32(e), t.i64(e+atEntryOffset)
+		if hash < 0 || at < last {
+			return fmt.Errorf("entry %d: hash %d, log offset %d behind %d", n, hash, at, last)
+		}
+		last = at
+		slot := t.slotAt(hash)
+		older := t.i32(slot)
+		if got := t.i32(e + atEntryOlder); got != older {
+			return fmt.Errorf("entry %d: next older is %d, not %d", n, got, older)
+		}
+		if older == 0 {
+			used++
+		}
+		t.put32(slot, n)
+	}
+	t.put64(atEndTime, endTime)
+	t.put64(atEndOffset, last)
+	t.put32(atUsedSlots, used)
+	t.put32(atNext, next)
+	return nil
+}
+
 // overlaps reports whether the file may hold messages of [begin, end].
 func (t table) overlaps(begin, end int64) bool {
 	from, to := t.i64(atBeginTime), t.i64(atEndTime)

@@ -36,6 +36,9 @@ func FuzzOpen(f *testing.F) {
 			}
 		}
 		_ = x.Check()
+		if err := x.Cut(x.End()); err != nil {
+			t.Fatal(err)
+		}
 		if end := x.End(); end < 1<<62 && topic != "" && len(topic) < 100 {
 			if err := x.Put(message(t, topic, end+1, 1, "id", "k")); err != nil {
 				t.Fatal(err)

@@ -9,12 +9,12 @@
 // Files are made at the first key that needs one, mapped, their room reserved.
 // When a file is full it is made durable before the next one is made; the
 // last file is durable after [Index.Sync] or Close. So after a crash every file
-// but the last can be trusted: [Open] drops the last, and the follower does that
-// part again. A message whose keys lie in two files may then be in
-// the index twice; queries give it once.
+// but the last can be trusted: [Open] takes the last back to where [Index.Mark]
+// made it durable, or drops it, and the follower does that part again.
 package keyindex
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -39,11 +39,14 @@ type Index struct {
 	dir string // immutable
 	cfg Config // immutable
 
+	marking sync.Mutex // held before mu by Mark and by whoever closes or rewinds files
+	marked  mark       // what the mark on disk says; guarded by marking
+
 	mu struct {
 		sync.RWMutex
 		files  []*file      // oldest first
-		done   mq.LogOffset // every key of every message up to this one is in; -1 none
-		half   error        // why the last Put got only some of its keys in, nil if it did not
+		last   mq.LogOffset // the last message in the index; -1 none
+		keys   int          // how many of its keys are in: all, unless Put failed or was cut short
 		closed bool
 	}
 }
@@ -57,7 +60,7 @@ type file struct {
 }
 
 // Open opens the index in dir, which need not exist. Unless the stop before was
-// clean, the last file is dropped. Files of another size than cfg says are an
+// clean, the last file goes back to its mark or is dropped. Files of another size than cfg says are an
 // error that names both sizes; a header that cannot be is a
 // [*mq.CorruptionError]. Files whose names are not numbers are left alone.
 func Open(fsys vfs.FS, dir string, cfg Config, clean bool) (*Index, error) {
@@ -65,31 +68,54 @@ func Open(fsys vfs.FS, dir string, cfg Config, clean bool) (*Index, error) {
 		return nil, fmt.Errorf("open key index %s: %w", dir, err)
 	}
 	x := &Index{fs: fsys, dir: dir, cfg: cfg}
-	x.mu.done = -1
+	x.mu.last = -1
 	names, err := x.list()
 	if err != nil {
 		return nil, err
 	}
-	if !clean && len(names) > 0 {
-		if err := x.remove(names[len(names)-1]); err != nil {
+	var last *file
+	if n := len(names); !clean && n > 0 {
+		if last, err = x.restore(names[n-1]); err != nil {
 			return nil, err
 		}
-		names = names[:len(names)-1]
+		if last == nil {
+			if err := x.remove(names[n-1]); err != nil {
+				return nil, err
+			}
+		}
+		names = names[:n-1]
 	}
 	for _, name := range names {
 		f, err := x.open(name)
 		if err != nil {
+			if last != nil {
+				x.mu.files = append(x.mu.files, last)
+			}
 			return nil, errors.Join(err, x.unmapAll())
 		}
 		x.mu.files = append(x.mu.files, f)
 	}
-	if n := len(x.mu.files); n > 0 {
-		x.mu.done = x.mu.files[n-1].endOffset()
-		if !clean {
-			x.mu.done-- // some keys of that message may have been in the file dropped
+	if last != nil {
+		x.mu.files = append(x.mu.files, last)
+	}
+	x.recountLocked()
+	return x, nil
+}
+
+// recountLocked finds the last message and how many entries it has.
+func (x *Index) recountLocked() {
+	x.mu.last, x.mu.keys = -1, 0
+	for i := len(x.mu.files) - 1; i >= 0; i-- {
+		f := x.mu.files[i]
+		for n := f.next() - 1; n > 0; n-- {
+			if at := f.entryOffset(n); x.mu.keys == 0 {
+				x.mu.last = at
+			} else if at != x.mu.last {
+				return
+			}
+			x.mu.keys++
 		}
 	}
-	return x, nil
 }
 
 // list returns the names of the index files, oldest first.
@@ -110,7 +136,19 @@ func (x *Index) list() ([]string, error) {
 	return names, nil
 }
 
+// open opens a file whose header must be right.
 func (x *Index) open(name string) (*file, error) {
+	f, err := x.openFile(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.check(); err != nil {
+		return nil, errors.Join(&mq.CorruptionError{File: filepath.Join(x.dir, name), Offset: 0, Err: err}, f.close())
+	}
+	return f, nil
+}
+
+func (x *Index) openFile(name string) (*file, error) {
 	path := filepath.Join(x.dir, name)
 	f, err := x.fs.Open(path)
 	if err != nil {
@@ -128,9 +166,6 @@ func (x *Index) open(name string) (*file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open index file %s: %w", path, errors.Join(err, f.Close()))
 	}
-	if err := opened.check(); err != nil {
-		return nil, errors.Join(&mq.CorruptionError{File: path, Offset: 0, Err: err}, opened.close())
-	}
 	return opened, nil
 }
 
@@ -147,10 +182,7 @@ func (x *Index) mapped(name string, f vfs.File) (*file, error) {
 func (x *Index) End() mq.LogOffset {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if n := len(x.mu.files); n > 0 {
-		return x.mu.files[n-1].endOffset()
-	}
-	return 0
+	return max(x.mu.last, 0)
 }
 
 // SealedTime is the store time up to which the index is durable in full files,
@@ -167,76 +199,78 @@ func (x *Index) SealedTime() int64 {
 }
 
 // Put adds the keys of a record: its UNIQ_KEY, each of its KEYS, its tags. Records
-// must come in the order of the log; those that are in already, and those
-// rolled back, are passed over. After an error Put may be called with the same
-// record again.
+// must come in the order of the log; what is in already, be it a part of the last
+// message, and records rolled back are passed over. After an error Put may be
+// called with the same record again.
 func (x *Index) Put(v record.View) error {
 	if v.SysFlag().Tx() == mq.SysTxRollback {
 		return nil
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.mu.closed {
+	at := v.LogOffset()
+	switch {
+	case x.mu.closed:
 		return ErrClosed
-	}
-	if v.LogOffset() <= x.mu.done {
+	case at < x.mu.last:
 		return nil
 	}
-	if x.mu.half = x.putAllLocked(v); x.mu.half != nil {
-		return x.mu.half
+	p := putter{x: x, at: at, storeTime: v.StoreTime()}
+	if at == x.mu.last {
+		p.skip = x.mu.keys
 	}
-	x.mu.done = v.LogOffset()
-	return nil
-}
-
-func (x *Index) putAllLocked(v record.View) error {
-	at, storeTime := v.LogOffset(), v.StoreTime()
 	topic, props := v.Topic(), v.Properties()
 	if key, ok := record.Property(props, mq.PropUniqueKey); ok {
-		if err := x.putLocked(keyHash(topic, key), at, storeTime); err != nil {
-			return err
-		}
+		p.put(keyHash(topic, key))
 	}
-	if err := x.putKeysLocked(topic, props, at, storeTime); err != nil {
-		return err
-	}
-	if tags, ok := record.Property(props, mq.PropTags); ok && x.cfg.Tags {
-		return x.putLocked(tagHash(topic, tags), at, storeTime)
-	}
-	return nil
-}
-
-func (x *Index) putKeysLocked(topic, props []byte, at mq.LogOffset, storeTime int64) error {
 	keys, _ := record.Property(props, mq.PropKeys)
 	for len(keys) > 0 {
 		key := keys
-		keys = nil
-		for i, c := range key {
-			if c == ' ' {
-				key, keys = key[:i], key[i+1:]
-				break
-			}
+		if i := bytes.IndexByte(keys, ' '); i >= 0 {
+			key, keys = keys[:i], keys[i+1:]
+		} else {
+			keys = nil
 		}
-		if len(key) == 0 {
-			continue
-		}
-		if err := x.putLocked(keyHash(topic, key), at, storeTime); err != nil {
-			return err
+		if len(key) > 0 {
+			p.put(keyHash(topic, key))
 		}
 	}
-	return nil
+	if tags, ok := record.Property(props, mq.PropTags); ok && x.cfg.Tags {
+		p.put(tagHash(topic, tags))
+	}
+	return p.err
 }
 
-func (x *Index) putLocked(hash int32, at mq.LogOffset, storeTime int64) error {
+// putter puts the keys of one message and keeps its first error.
+type putter struct {
+	x         *Index // whose lock is held
+	at        mq.LogOffset
+	storeTime int64
+	skip      int // so many keys are in
+	err       error
+}
+
+func (p *putter) put(hash int32) {
+	x := p.x
+	switch {
+	case p.err != nil:
+		return
+	case p.skip > 0:
+		p.skip--
+		return
+	}
 	n := len(x.mu.files)
 	if n == 0 || x.mu.files[n-1].full() {
-		if err := x.addLocked(); err != nil {
-			return err
+		if p.err = x.addLocked(); p.err != nil {
+			return
 		}
 		n++
 	}
-	x.mu.files[n-1].put(hash, at, storeTime)
-	return nil
+	x.mu.files[n-1].put(hash, p.at, p.storeTime)
+	if x.mu.last != p.at {
+		x.mu.last, x.mu.keys = p.at, 0
+	}
+	x.mu.keys++
 }
 
 // addLocked makes the next file, after making the last one durable.
@@ -338,28 +372,39 @@ func (x *Index) Query(topic, key string, max int, begin, end int64) ([]mq.LogOff
 	return found, nil
 }
 
-// Cut drops the files that know messages at or behind logEnd, which a power
-// loss took from the log; the follower does their part again.
+// Cut takes out messages at or behind logEnd, which a power loss took from the
+// log.
 func (x *Index) Cut(logEnd mq.LogOffset) error {
+	x.marking.Lock()
+	defer x.marking.Unlock()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for n := len(x.mu.files); n > 0 && x.mu.files[n-1].endOffset() >= logEnd; n-- {
+	n := len(x.mu.files)
+	if n == 0 || x.mu.files[n-1].endOffset() < logEnd {
+		return nil
+	}
+	if err := x.dropMark(); err != nil {
+		return err
+	}
+	for ; n > 0 && x.mu.files[n-1].endOffset() >= logEnd; n-- {
 		f := x.mu.files[n-1]
-		x.mu.files = x.mu.files[:n-1]
-		x.mu.done = -1
-		if n > 1 {
-			x.mu.done = x.mu.files[n-2].endOffset() - 1
+		if next := f.firstBehind(logEnd); next > 1 && f.rewind(next, f.entryTime(next-1)+999) == nil {
+			break
 		}
+		x.mu.files = x.mu.files[:n-1]
 		if err := errors.Join(f.close(), x.remove(f.name)); err != nil {
 			return err
 		}
 	}
+	x.recountLocked()
 	return nil
 }
 
 // Expire removes the oldest files that know nothing at or behind minLog, where
 // the log begins now. The last file stays.
 func (x *Index) Expire(minLog mq.LogOffset) (removed int, err error) {
+	x.marking.Lock()
+	defer x.marking.Unlock()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for len(x.mu.files) > 1 && x.mu.files[0].endOffset() < minLog {
@@ -398,14 +443,16 @@ func (x *Index) Sync() error {
 	return nil
 }
 
-// Close syncs and closes the index. If it fails, or the last Put did, the stop
-// is not clean: the next Open must be told so.
+// Close syncs and closes the index. If it fails the stop is not clean: the next
+// Open must be told so.
 func (x *Index) Close() error {
+	x.marking.Lock()
+	defer x.marking.Unlock()
 	err := x.Sync()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.mu.closed = true
-	return errors.Join(err, x.mu.half, x.unmapAll())
+	return errors.Join(err, x.unmapAll())
 }
 
 func (x *Index) unmapAll() error {

@@ -429,11 +429,23 @@ func TestExpireAndCut(t *testing.T) {
 	if err := x.Cut(121); err != nil || x.End() != 120 {
 		t.Errorf("cut at the end: %v, end %d", err, x.End())
 	}
-	if err := x.Cut(120); err != nil || x.End() != 0 || len(files(t, fsys)) != 0 {
+	if err := x.Cut(120); err != nil || x.End() != 110 {
 		t.Errorf("cut: %v, end %d", err, x.End())
 	}
+	if got := query(t, x, "t", "k"); !slices.Equal(got, []mq.LogOffset{110, 100}) {
+		t.Errorf("left: %v", got)
+	}
+	if err := x.Cut(0); err != nil || x.End() != 0 || len(files(t, fsys)) != 0 {
+		t.Errorf("cut all: %v, end %d", err, x.End())
+	}
 	put(t, x, log...)
-	if err := x.Cut(75); err != nil || x.End() != 40 {
+	if err := x.Cut(75); err != nil || x.End() != 70 || len(files(t, fsys)) != 2 {
+		t.Errorf("cut: %v, end %d", err, x.End())
+	}
+	if err := x.Check(); err != nil {
+		t.Error(err)
+	}
+	if err := x.Cut(50); err != nil || x.End() != 40 || len(files(t, fsys)) != 1 {
 		t.Errorf("cut: %v, end %d", err, x.End())
 	}
 	put(t, x, log[4:7]...)
@@ -518,17 +530,29 @@ func TestPutAgainAfterAnError(t *testing.T) {
 		}
 		put(t, x, message(t, "t", 30, 1000, "a", "b c"))
 		broken = true
-		if err := x.Put(message(t, "t", 40, 1000, "a", "b c d")); !errors.Is(err, full) {
+		half := message(t, "t", 40, 1000, "a", "b c d e f")
+		if err := x.Put(half); !errors.Is(err, full) {
 			t.Errorf("%s: %v", op, err)
 		}
-		if err := x.Close(); !errors.Is(err, full) {
-			t.Errorf("%s: a stop with half a message in is clean: %v", op, err)
+		broken = false
+		closed(t, x) // with half a message in
+		x = open(t, below, small, true)
+		put(t, x, half)
+		closed(t, x)
+		got := files(t, below)
+		fresh := memfs.New(1)
+		x = open(t, fresh, small, true)
+		put(t, x, message(t, "t", 10, 1000, "a", "b c"), wide, message(t, "t", 30, 1000, "a", "b c"), half)
+		closed(t, x)
+		if !slices.EqualFunc(files(t, fresh), got, bytes.Equal) {
+			t.Errorf("%s: the files are not what they are without an error", op)
 		}
 	}
 }
 
 // TestPowerCutAnywhere cuts the power at every operation, opens what is left,
-// follows the log again, and finds everything.
+// follows the log again, and finds everything; with marks in between and
+// without, in files of several sizes.
 func TestPowerCutAnywhere(t *testing.T) {
 	t.Parallel()
 	var log []record.View
@@ -541,46 +565,62 @@ func TestPowerCutAnywhere(t *testing.T) {
 			want[k] = append([]mq.LogOffset{at}, want[k]...)
 		}
 	}
-	for seed := range uint64(8) {
-		for n := int64(1); ; n++ {
-			fsys := memfs.New(seed)
-			fsys.StopAfter(n)
-			x, err := Open(fsys, dir, small, true)
-			if err == nil {
-				for _, v := range log {
-					if err = x.Put(v); err != nil {
-						break
-					}
-				}
-			}
-			if err == nil {
-				err = x.Close()
-			}
-			done := err == nil && !fsys.Stopped()
-			for name, after := range map[string]*memfs.FS{"power cut": fsys.Crash(), "killed": fsys.KillClone()} {
-				x, err := Open(after, dir, small, done)
-				if err != nil {
-					t.Fatalf("seed %d, %s at operation %d: %v", seed, name, n, err)
-				}
-				for i := range log {
-					if log[i].LogOffset() >= x.End() {
-						put(t, x, log[i])
-					}
-				}
-				got := map[string][]mq.LogOffset{}
-				for k := range want {
-					got[k] = query(t, x, "t", k)
-				}
-				if !maps.EqualFunc(want, got, slices.Equal) {
-					t.Fatalf("seed %d, %s at operation %d (-want +got):\n%s", seed, name, n, cmp.Diff(want, got))
-				}
-				closed(t, x)
-			}
-			if done {
-				break
+	marked, whole := small, Config{Slots: 3, Entries: 100}
+	marked.Mark, whole.Mark = "store/mark", "store/mark"
+	for seed := range uint64(6) {
+		for name, cfg := range map[string]Config{"no mark": small, "small files": marked, "one file": whole} {
+			for n := int64(1); powerCutAt(t, name, cfg, seed, n, log, want); n++ {
 			}
 		}
 	}
+}
+
+// powerCutAt reports whether the power was cut before the work was done.
+func powerCutAt(t *testing.T, name string, cfg Config, seed uint64, n int64, log []record.View, want map[string][]mq.LogOffset) bool {
+	fsys := memfs.New(seed)
+	if err := errors.Join(fsys.MkdirAll("store"), fsys.SyncDir(".")); err != nil {
+		t.Fatal(err)
+	}
+	fsys.StopAfter(n)
+	marked := mq.LogOffset(-1) // durable by what Mark said
+	x, err := Open(fsys, dir, cfg, true)
+	for i := 0; err == nil && i < len(log); i++ {
+		if err = x.Put(log[i]); err == nil && cfg.Mark != "" && i%5 == 3 {
+			if err = x.Mark(); err == nil {
+				marked = log[i].LogOffset()
+			}
+		}
+	}
+	if err == nil {
+		err = x.Close()
+	}
+	done := err == nil && !fsys.Stopped()
+	for how, after := range map[string]*memfs.FS{"power cut": fsys.Crash(), "killed": fsys.KillClone()} {
+		x, err := Open(after, dir, cfg, done)
+		if err != nil {
+			t.Fatalf("%s, seed %d, %s at operation %d: %v", name, seed, how, n, err)
+		}
+		if x.End() < marked {
+			t.Fatalf("%s, seed %d, %s at operation %d: marked at %d, the index ends at %d", name, seed, how, n, marked, x.End())
+		}
+		if err := x.Check(); err != nil {
+			t.Fatalf("%s, seed %d, %s at operation %d: %v", name, seed, how, n, err)
+		}
+		for i := range log {
+			if log[i].LogOffset() >= x.End() {
+				put(t, x, log[i])
+			}
+		}
+		got := map[string][]mq.LogOffset{}
+		for k := range want {
+			got[k] = query(t, x, "t", k)
+		}
+		if !maps.EqualFunc(want, got, slices.Equal) {
+			t.Fatalf("%s, seed %d, %s at operation %d (-want +got):\n%s", name, seed, how, n, cmp.Diff(want, got))
+		}
+		closed(t, x)
+	}
+	return !done
 }
 
 func TestPutDoesNotAllocate(t *testing.T) {
@@ -598,4 +638,80 @@ func TestPutDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 	closed(t, x)
+}
+
+// TestMark: an unclean stop costs what came after the mark, and the files are in
+// the end the same as without the stop.
+func TestMark(t *testing.T) {
+	t.Parallel()
+	log := rocketMQLog(t)
+	cfg := rocketMQ
+	cfg.Mark = "store/sundial.mark"
+	for _, stop := range []int{1, 30, 31, 60, 100, 125} {
+		fsys := memfs.New(uint64(stop))
+		if err := errors.Join(fsys.MkdirAll("store"), fsys.SyncDir(".")); err != nil {
+			t.Fatal(err)
+		}
+		x := open(t, fsys, cfg, true)
+		put(t, x, log[:stop]...)
+		if err := x.Mark(); err != nil {
+			t.Fatal(err)
+		}
+		marked := x.End()
+		put(t, x, log[stop:min(stop+3, len(log))]...)
+		fsys = fsys.CrashKeeping(0.5)
+		x = open(t, fsys, cfg, false)
+		if x.End() < marked {
+			t.Errorf("marked at %d, the index ends at %d", marked, x.End())
+		}
+		if err := x.Check(); err != nil {
+			t.Error(err)
+		}
+		put(t, x, log...)
+		closed(t, x)
+		want := files(t, rocketMQStore(t))
+		if got := files(t, fsys); !slices.EqualFunc(want, got, bytes.Equal) {
+			t.Errorf("marked after %d messages: the files differ", stop)
+		}
+	}
+}
+
+// TestMarkOfSomethingElse: a mark that is damaged, or of another file or other
+// entries, costs the last file and nothing else.
+func TestMarkOfSomethingElse(t *testing.T) {
+	t.Parallel()
+	cfg := small
+	cfg.Mark = "store/mark"
+	good := mark{next: 4, end: 30, time: 3000}
+	for name, change := range map[string]func(m *mark) []byte{
+		"good":             func(m *mark) []byte { return m.encode() },
+		"another file":     func(m *mark) []byte { m.name = "20261130194018782"; return m.encode() },
+		"another end":      func(m *mark) []byte { m.end++; return m.encode() },
+		"more entries":     func(m *mark) []byte { m.next = 100; return m.encode() },
+		"no entries":       func(m *mark) []byte { m.next = 1; return m.encode() },
+		"negative entries": func(m *mark) []byte { m.next = -5; return m.encode() },
+		"a flipped bit":    func(m *mark) []byte { b := m.encode(); b[40] ^= 1; return b },
+		"cut short":        func(m *mark) []byte { return m.encode()[:50] },
+		"empty":            func(m *mark) []byte { return nil },
+	} {
+		fsys := memfs.New(1)
+		x := open(t, fsys, cfg, true)
+		var log []record.View
+		for i := range 4 {
+			log = append(log, message(t, "t", mq.LogOffset(10*(i+1)), int64(1000*(i+1)), "k", ""))
+		}
+		put(t, x, log...)
+		m := good
+		m.name = x.mu.files[0].name
+		write(t, fsys, "../mark", change(&m))
+		x = open(t, fsys.KillClone(), cfg, false)
+		if want := map[bool]mq.LogOffset{true: 30}[name == "good"]; x.End() != want {
+			t.Errorf("%s: the index ends at %d, want %d", name, x.End(), want)
+		}
+		put(t, x, log...)
+		if got := query(t, x, "t", "k"); !slices.Equal(got, []mq.LogOffset{40, 30, 20, 10}) {
+			t.Errorf("%s: found %v", name, got)
+		}
+		closed(t, x)
+	}
 }

@@ -1,6 +1,7 @@
 package keyindex
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -40,6 +41,12 @@ func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := Config{Slots: rapid.IntRange(1, 5).Draw(rt, "slots"), Entries: rapid.IntRange(2, 9).Draw(rt, "entries")}
 		fsys := memfs.New(rapid.Uint64().Draw(rt, "seed"))
+		if err := errors.Join(fsys.MkdirAll("store"), fsys.SyncDir(".")); err != nil {
+			rt.Fatal(err)
+		}
+		if rapid.Bool().Draw(rt, "with marks") {
+			cfg.Mark = "store/mark"
+		}
 		x := open(t, fsys, cfg, true)
 		m := &model{}
 		topics, keys := rapid.SampledFrom([]string{"t", "u"}), rapid.SampledFrom([]string{"AaAa", "BBBB", "AaBB", "k", "键", "😀"})
@@ -104,6 +111,20 @@ func TestModel(t *testing.T) {
 			"stop and start": func(*rapid.T) {
 				closed(t, x)
 				x = open(t, fsys, cfg, true)
+			},
+			"mark": func(rt *rapid.T) {
+				if err := x.Mark(); err != nil {
+					rt.Fatal(err)
+				}
+			},
+			"cut": func(rt *rapid.T) {
+				if m.followed == 0 {
+					return
+				}
+				if err := x.Cut(m.at[rapid.IntRange(0, m.followed-1).Draw(rt, "at")]); err != nil {
+					rt.Fatal(err)
+				}
+				follow() // no record was lost
 			},
 			"kill and start": func(*rapid.T) {
 				fsys = fsys.KillClone()
