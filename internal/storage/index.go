@@ -18,6 +18,9 @@ import (
 const (
 	// followEvery is how often the follower of the log looks for news by itself.
 	followEvery = 100 * time.Millisecond
+	// markEvery is how often the index is made durable, so that a crash costs the
+	// follower no more than what came since.
+	markEvery = 30 * time.Second
 	// catchUp is how long a query waits for the follower.
 	catchUp = time.Second
 	// maxFound bounds one query (RocketMQ: maxMsgsNumBatch).
@@ -29,6 +32,8 @@ const (
 type follower struct {
 	at   atomic.Int64  // the index knows all before this
 	kick chan struct{} // somebody waits
+
+	marked time.Time // of the last mark; the follower's own
 
 	mu struct {
 		sync.Mutex
@@ -42,14 +47,16 @@ func (s *Store) openIndex(clean bool, logEnd mq.LogOffset) error {
 		return nil
 	}
 	var err error
-	s.index, err = keyindex.Open(s.fs, s.path("index"), keyindex.Config{Slots: s.cfg.IndexSlots, Entries: s.cfg.IndexEntries}, clean)
+	s.index, err = keyindex.Open(s.fs, s.path("index"), keyindex.Config{
+		Slots: s.cfg.IndexSlots, Entries: s.cfg.IndexEntries, Mark: s.cfg.own("index.mark"),
+	}, clean)
 	if err != nil {
 		return err
 	}
 	if err := s.index.Cut(logEnd); err != nil {
 		return err
 	}
-	s.follow.kick = make(chan struct{}, 1)
+	s.follow.kick, s.follow.marked = make(chan struct{}, 1), time.Now()
 	s.follow.at.Store(int64(s.log.Boundary(max(s.index.End(), s.log.First()))))
 	return nil
 }
@@ -100,6 +107,13 @@ func (s *Store) followOnce() error {
 		if err != nil {
 			return err
 		}
+		if time.Since(s.follow.marked) < markEvery {
+			continue
+		}
+		if err := s.index.Mark(); err != nil {
+			return err
+		}
+		s.follow.marked = time.Now()
 	}
 }
 
