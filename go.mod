@@ -11,6 +11,7 @@ require (
 require (
 	github.com/google/go-cmp v0.7.0
 	github.com/jedib0t/go-pretty/v6 v6.9.2
+	github.com/magiconair/properties v1.18.13
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9
 )
