@@ -25,8 +25,10 @@ func (a *API) updateOffset(_ *request, h *protocol.UpdateConsumerOffsetHeader) (
 	case h.CommitOffset < 0:
 		return answer{}, fmt.Errorf("%w: commitOffset is %d", mq.ErrInvalid, h.CommitOffset)
 	}
-	if !a.p.Offsets.Commit(h.ConsumerGroup, h.Topic, mq.QueueID(h.QueueID), mq.QueueOffset(h.CommitOffset)) {
-		return answer{remark: "the offset was not taken: an administrator has reset the offset of this queue, and the next pull jumps there"}, nil
+	if err := a.p.Offsets.Commit(h.ConsumerGroup, h.Topic, mq.QueueID(h.QueueID), mq.QueueOffset(h.CommitOffset)); err != nil {
+		// Consumers take any other code for a fault of theirs; the next pull puts them
+		// right.
+		return answer{remark: "the offset was not taken: " + err.Error()}, nil
 	}
 	return answer{}, nil
 }

@@ -118,9 +118,15 @@ func (b *broker) openRegisters(p *parts) (err error) {
 	if b.groups, err = groups.Open(p.fs, dir, b.cfg.Groups); err != nil {
 		return err
 	}
+	b.cfg.Offsets.End = func(topic string, queue mq.QueueID) mq.QueueOffset {
+		return b.store.MaxOffset(mq.QueueKey{Topic: topic, ID: queue})
+	}
 	if b.offsets, err = offsets.Open(p.fs, dir, b.cfg.Offsets); err != nil {
 		return err
 	}
+	p.loaded("topics.json", b.topics.Loaded())
+	p.loaded("subscriptionGroup.json", b.groups.Loaded())
+	p.loaded("consumerOffset.json", b.offsets.Loaded())
 	b.cfg.Clients.Wanted = func(group string) bool {
 		g := b.groups.Get(group)
 		return g == nil || g.NotifyIDsChanged

@@ -44,6 +44,7 @@ func (n *nameServer) open(p *parts) error {
 	if n.api, err = nameapi.Open(p.fs, filepath.Join(p.cfg.Dir, "namesrv"), n.cfg.API); err != nil {
 		return err
 	}
+	p.loaded("kvConfig.json", n.api.Loaded())
 	cfg := n.cfg.Server
 	cfg.Name, cfg.Log, cfg.Metrics = "namesrv", p.log, p.metrics
 	s, err := server.New(cfg, n.api.Table())

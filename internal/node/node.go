@@ -13,6 +13,7 @@ import (
 
 	"github.com/sundial-mq/sundial/internal/lifecycle"
 	"github.com/sundial-mq/sundial/internal/metric"
+	"github.com/sundial-mq/sundial/internal/storage/table"
 	"github.com/sundial-mq/sundial/internal/vfs"
 )
 
@@ -51,6 +52,13 @@ type parts struct {
 
 // opened remembers how to take back what was just opened.
 func (p *parts) opened(close func() error) { p.undo = append(p.undo, close) }
+
+// loaded tells what was odd about a document on disk.
+func (p *parts) loaded(name string, r table.Report) {
+	if text := r.String(); text != "" {
+		p.log.Warn(name+" is "+text, "document", name)
+	}
+}
 
 func (p *parts) takeBack() error {
 	var errs []error

@@ -53,7 +53,8 @@ func (f *Flow) Pull(req *Request, done func(Result, error)) {
 		return
 	}
 	if req.Flag&mq.PullCommitOffset != 0 && req.CommitOffset >= 0 {
-		f.offsets.Commit(req.Group, req.Topic, req.Queue, req.CommitOffset)
+		// One that is refused is out of date; the answer puts the consumer right.
+		_ = f.offsets.Commit(req.Group, req.Topic, req.Queue, req.CommitOffset)
 	}
 	if res.Status != NoNew || req.Flag&mq.PullSuspend == 0 || req.Suspend <= 0 {
 		done(res, nil)

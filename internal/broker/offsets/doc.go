@@ -3,7 +3,7 @@
 //
 // What it promises: a commit is a short lock on one (group, topic) pair and no
 // disk; what was never committed is reported as not found, never as 0; progress
-// may go back as well as on. Deleting a group or a topic starts a new
+// may go back as well as on, but not beyond the end of a queue. Deleting a group or a topic starts a new
 // generation: its progress is gone from the file, too, when the call returns. A
 // reset that an administrator ordered stands until a pull took it, and commits
 // of consumers that do not know of it yet are ignored.

@@ -53,8 +53,8 @@ func TestModel(t *testing.T) {
 				g, tp, q, off := group.Draw(t, "g"), topic.Draw(t, "t"), queue.Draw(t, "q"), offset.Draw(t, "off")
 				_, waits := resets[[2]string{tp, g}][q]
 				want := off >= 0 && !waits
-				if got := r.Commit(g, tp, q, off); got != want {
-					t.Fatalf("commit says %v, want %v", got, want)
+				if err := r.Commit(g, tp, q, off); (err == nil) != want {
+					t.Fatalf("commit says %v, want it taken: %v", err, want)
 				}
 				if want {
 					set(g, tp, q, off)

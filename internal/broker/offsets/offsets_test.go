@@ -80,15 +80,15 @@ func TestProgressGoesOnAndBack(t *testing.T) {
 	t.Parallel()
 	r := open(t, memfs.New(1))
 	for _, off := range []mq.QueueOffset{5, 100, 7, 0, 1 << 40} {
-		if !r.Commit("g", "t", 1, off) {
-			t.Errorf("%d is refused", off)
+		if err := r.Commit("g", "t", 1, off); err != nil {
+			t.Errorf("%d is refused: %v", off, err)
 		}
 		if got, found := r.Query("g", "t", 1); !found || got != off {
 			t.Errorf("committed %d, got %d, %v", off, got, found)
 		}
 	}
-	if r.Commit("g", "t", 1, -1) {
-		t.Error("-1 is taken")
+	if err := r.Commit("g", "t", 1, -1); !errors.Is(err, mq.ErrInvalid) {
+		t.Errorf("-1 is taken: %v", err)
 	}
 	if got, _ := r.Query("g", "t", 1); got != 1<<40 {
 		t.Errorf("after the refusal %d", got)
@@ -217,6 +217,35 @@ func TestC19DeletionStartsANewGeneration(t *testing.T) {
 	}
 }
 
+// C19: a consumer that still counts from before the deletion cannot carry its
+// progress into the new topic, so that lag is never negative.
+func TestC19NoProgressBeyondTheEnd(t *testing.T) {
+	t.Parallel()
+	end := mq.QueueOffset(400_000_000)
+	cfg := DefaultConfig()
+	cfg.End = func(string, mq.QueueID) mq.QueueOffset { return end }
+	r, err := Open(memfs.New(1), dir, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Commit("g", "t", 0, end); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.DeleteTopic("t"); err != nil {
+		t.Fatal(err)
+	}
+	end = 10
+	if err := r.Commit("g", "t", 0, 400_000_000); !errors.Is(err, mq.ErrIllegalOperation) {
+		t.Errorf("%v", err)
+	}
+	if off, found := r.Query("g", "t", 0); found {
+		t.Errorf("progress of the old topic: %d", off)
+	}
+	if err := r.Commit("g", "t", 0, 10); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestListings(t *testing.T) {
 	t.Parallel()
 	r := open(t, memfs.New(1))
@@ -268,11 +297,11 @@ func TestResetStandsUntilItIsTaken(t *testing.T) {
 	if off, found := r.Query("g", "t", 0); !found || off != 10 {
 		t.Errorf("query after reset: %d %v", off, found)
 	}
-	if r.Commit("g", "t", 0, 1001) {
-		t.Error("a commit overran the reset")
+	if err := r.Commit("g", "t", 0, 1001); !errors.Is(err, mq.ErrIllegalOperation) {
+		t.Errorf("a commit overran the reset: %v", err)
 	}
-	if !r.Commit("g", "t", 1, 7) {
-		t.Error("another queue waits, too")
+	if err := r.Commit("g", "t", 1, 7); err != nil {
+		t.Errorf("another queue waits, too: %v", err)
 	}
 	if off, found := r.TakeReset("g", "t", 0); !found || off != 10 {
 		t.Errorf("take: %d %v", off, found)
@@ -280,8 +309,8 @@ func TestResetStandsUntilItIsTaken(t *testing.T) {
 	if _, found := r.TakeReset("g", "t", 0); found {
 		t.Error("taken twice")
 	}
-	if !r.Commit("g", "t", 0, 11) {
-		t.Error("commits are refused after the reset was taken")
+	if err := r.Commit("g", "t", 0, 11); err != nil {
+		t.Errorf("commits are refused after the reset was taken: %v", err)
 	}
 }
 

@@ -27,6 +27,10 @@ type Config struct {
 	// VersionStep is after how many commits the data version steps
 	// (consumerOffsetUpdateVersionStep). At least 1.
 	VersionStep int64
+	// End tells where a queue ends. A commit beyond it is refused: it is about
+	// messages that are gone, of a topic that was deleted and made again, or lost
+	// with the power. nil: nothing is refused for that.
+	End func(topic string, queue mq.QueueID) mq.QueueOffset
 }
 
 // DefaultConfig is RocketMQ's.
@@ -99,27 +103,32 @@ func Open(fs vfs.FS, dir string, cfg Config) (*Register, error) {
 // Loaded says what Open found on disk.
 func (r *Register) Loaded() table.Report { return r.loaded }
 
-// Commit notes that group has consumed everything before off. It is refused
-// (false) while a reset of that queue waits to be taken, and for an offset below
-// 0.
-func (r *Register) Commit(group, topic string, queue mq.QueueID, off mq.QueueOffset) bool {
+// Commit notes that group has consumed everything before off. It is refused,
+// with the reason, below 0, beyond the end of the queue, and while a reset of
+// that queue waits to be taken.
+func (r *Register) Commit(group, topic string, queue mq.QueueID, off mq.QueueOffset) error {
 	if off < 0 {
-		return false
+		return fmt.Errorf("%w: offset %d of group %s in queue %d of topic %s", mq.ErrInvalid, off, group, queue, topic)
+	}
+	if r.cfg.End != nil {
+		if end := r.cfg.End(topic, queue); off > end {
+			return fmt.Errorf("%w: offset %d of group %s lies beyond the end %d of queue %d of topic %s", mq.ErrIllegalOperation, off, group, end, queue, topic)
+		}
 	}
 	k := key{topic, group}
 	if r.pending.Load() > 0 {
 		r.resets.Lock()
-		_, waits := r.resets.m[resetKey{k, queue}]
+		to, waits := r.resets.m[resetKey{k, queue}]
 		r.resets.Unlock()
 		if waits {
-			return false
+			return fmt.Errorf("%w: the offset of group %s in queue %d of topic %s was reset to %d, and the next pull jumps there", mq.ErrIllegalOperation, group, queue, topic, to)
 		}
 	}
 	r.commits.Add(1)
 	if r.consumed.set(k, queue, off) {
 		r.edits.Add(1)
 	}
-	return true
+	return nil
 }
 
 // Query returns how far group is; found is false when it never committed there,

@@ -61,10 +61,17 @@ const toldWait = time.Second
 // connection may call it and messages of one connection keep their order.
 func (f *Flow) Accept(req *Request, done func(Result, error)) {
 	res, wait, made, err := f.accept(req)
-	if made && f.told != nil {
+	if made {
 		answer := done
 		done = func(res Result, err error) {
 			go func() {
+				// The message must not outlive its topic. When this fails, the register
+				// tries again by itself.
+				_ = f.topics.Save()
+				if f.told == nil {
+					answer(res, err)
+					return
+				}
 				ctx, cancel := context.WithTimeout(context.Background(), toldWait)
 				defer cancel()
 				f.told(ctx)

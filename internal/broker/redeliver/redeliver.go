@@ -174,6 +174,9 @@ func (f *Flow) retry(req *Request, group *mq.GroupConfig, old *record.Message, l
 		if topic, err = f.topics.EnsureRetry(req.Group, group.RetryQueues, false, req.UnitMode); err != nil {
 			return nil, err
 		}
+		if err := f.topics.Save(); err != nil { // the message must not outlive its topic
+			return nil, err
+		}
 	}
 	if !topic.Perm.Writable() {
 		return nil, fmt.Errorf("%w: topic %s is not writable (its perm is %d)", mq.ErrNoPermission, topic.Name, topic.Perm)
@@ -189,9 +192,15 @@ func (f *Flow) retry(req *Request, group *mq.GroupConfig, old *record.Message, l
 // deadLetter is the message as it rests in the dead-letter topic, at once and
 // without anything that would delay it (R01).
 func (f *Flow) deadLetter(req *Request, old *record.Message, reason string) (*record.Message, error) {
+	made := f.topics.Get(mq.DLQTopic(req.Group)) == nil
 	topic, err := f.topics.EnsureDLQ(req.Group)
 	if err != nil {
 		return nil, err
+	}
+	if made {
+		if err := f.topics.Save(); err != nil { // the message must not outlive its topic
+			return nil, err
+		}
 	}
 	m := f.again(old)
 	m.Topic, m.QueueID = topic.Name, 0
