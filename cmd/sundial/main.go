@@ -28,6 +28,9 @@ func run() int {
 		return int(code)
 	}
 	fmt.Fprintln(os.Stderr, "sundial:", err)
+	if _, missing := errors.AsType[*notFoundError](err); missing {
+		return exitNotFound
+	}
 	var usage *usageError
 	if errors.As(err, &usage) {
 		return 2
@@ -60,6 +63,6 @@ func rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 	})
-	root.AddCommand(serveCommand(), quickstartCommand(), versionCommand())
+	root.AddCommand(serveCommand(), quickstartCommand(), adminCommand(), versionCommand())
 	return root
 }

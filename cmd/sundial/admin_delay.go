@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/sundial-mq/sundial/internal/broker/delay"
+	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/protocol"
+	"github.com/sundial-mq/sundial/internal/record"
+)
+
+func delayCommand(a *admin) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "delay",
+		Short: "Show what waits for its time",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			masters, err := a.masters(cmd.Context())
+			if err != nil {
+				return err
+			}
+			doc := []levelState{}
+			var rows []table.Row
+			var sum mq.QueueOffset
+			err = each(masters, func(m member) error {
+				levels, err := a.levels(cmd.Context(), m)
+				doc = append(doc, levels...)
+				for _, l := range levels {
+					sum += l.Pending
+					rows = append(rows, table.Row{m.Name, l.Level, l.Delay, l.Pending, stamp(l.NextDue)})
+				}
+				return err
+			})
+			err = errors.Join(a.show(doc, table.Row{"broker", "level", "delay", "pending", "next due"}, rows), err)
+			a.done("pending %d", sum)
+			return err
+		},
+	}
+	cmd.AddCommand(delayListCommand(a))
+	return cmd
+}
+
+// levelState is one delay level on one broker.
+type levelState struct {
+	Broker  string         `json:"broker"`
+	Level   int            `json:"level"`
+	Delay   string         `json:"delay"`
+	Next    mq.QueueOffset `json:"nextOffset"` // the lowest that is not delivered
+	Pending mq.QueueOffset `json:"pending"`    // from there to the end of the queue
+	NextDue int64          `json:"nextDue"`    // ms; 0: nothing is pending
+}
+
+// levels asks how far the levels are delivered.
+func (a *admin) levels(ctx context.Context, m member) ([]levelState, error) {
+	var offsets protocol.DelayOffsets
+	if err := a.askBody(ctx, m.Addr, protocol.GetAllDelayOffset, nil, &offsets); err != nil {
+		return nil, err
+	}
+	var all []levelState
+	for i, text := range a.levelTable(ctx, m) {
+		l := levelState{Broker: m.Name, Level: i + 1, Delay: text, Next: offsets.Offsets[int32(i+1)]}
+		q, err := a.schedule(ctx, m, i, l.Next, 1)
+		if err != nil {
+			return all, err
+		}
+		l.Pending = max(0, q.Max-max(l.Next, q.Min))
+		if l.Pending > 0 && len(q.Entries) > 0 {
+			l.NextDue = q.Entries[0].TagsCode
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// levelTable is the broker's table of delays, RocketMQ's when it does not tell.
+func (a *admin) levelTable(ctx context.Context, m member) []string {
+	text := delay.DefaultLevels
+	if resp, err := a.ask(ctx, m.Addr, protocol.GetBrokerConfig, nil, nil); err == nil {
+		for line := range strings.Lines(string(resp.Body)) {
+			if v, ok := strings.CutPrefix(strings.TrimSpace(line), "messageDelayLevel="); ok && v != "" {
+				text = v
+			}
+		}
+	}
+	return strings.Fields(text)
+}
+
+// schedule looks into the queue of a level, counted from 0.
+func (a *admin) schedule(ctx context.Context, m member, queue int, from mq.QueueOffset, count int32) (*protocol.ConsumeQueue, error) {
+	var q protocol.ConsumeQueue
+	err := a.askBody(ctx, m.Addr, protocol.QueryConsumeQueue, &protocol.QueryConsumeQueueHeader{
+		Topic: mq.TopicSchedule, QueueID: int32(queue), Index: int64(from), Count: count,
+	}, &q)
+	if errors.Is(err, mq.ErrNotFound) {
+		err = nil
+	}
+	return &q, err
+}
+
+func delayListCommand(a *admin) *cobra.Command {
+	var level int
+	var most int32
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List pending messages, per level the next ones first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			masters, err := a.masters(ctx)
+			if err != nil {
+				return err
+			}
+			type pending struct {
+				Level int   `json:"level"`
+				Due   int64 `json:"due"`
+				messageView
+			}
+			doc := []pending{}
+			var rows []table.Row
+			err = each(masters, func(m member) error {
+				levels, err := a.levels(ctx, m)
+				if err != nil {
+					return err
+				}
+				for _, l := range levels {
+					if l.Pending == 0 || level > 0 && l.Level != level {
+						continue
+					}
+					q, err := a.schedule(ctx, m, l.Level-1, l.Next, most)
+					if err != nil {
+						return err
+					}
+					for _, e := range q.Entries {
+						resp, err := a.ask(ctx, m.Addr, protocol.ViewMessageByID, &protocol.ViewMessageHeader{Offset: int64(e.Pos)}, nil)
+						if err != nil {
+							return err
+						}
+						v, _, err := record.Next(resp.Body)
+						if err != nil {
+							return err
+						}
+						p := pending{l.Level, e.TagsCode, viewOf(v)}
+						doc = append(doc, p)
+						rows = append(rows, table.Row{l.Level, stamp(p.Due), time.Until(time.UnixMilli(p.Due)).Round(time.Millisecond),
+							p.Properties[mq.PropRealTopic], p.Properties[mq.PropRealQueueID], p.Properties[mq.PropKeys], p.Properties[mq.PropUniqueKey], p.ID})
+					}
+				}
+				return nil
+			})
+			return errors.Join(a.show(doc, table.Row{"level", "due", "in", "topic", "queue", "keys", "unique key", "id"}, rows), err)
+		},
+	}
+	cmd.Flags().IntVar(&level, "level", 0, "this level only")
+	cmd.Flags().Int32Var(&most, "max", 20, "how many of each level at most")
+	return cmd
+}

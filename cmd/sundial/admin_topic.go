@@ -1,0 +1,219 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/protocol"
+)
+
+func topicCommand(a *admin) *cobra.Command {
+	cmd := &cobra.Command{Use: "topic", Short: "List, show, make, change and delete topics"}
+	cmd.AddCommand(topicListCommand(a), topicShowCommand(a), topicCreateCommand(a), topicDeleteCommand(a))
+	return cmd
+}
+
+func topicListCommand(a *admin) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the topics",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			masters, err := a.masters(cmd.Context())
+			if err != nil {
+				return err
+			}
+			type entry struct {
+				Broker string `json:"broker"`
+				*mq.TopicConfig
+			}
+			doc := []entry{}
+			var rows []table.Row
+			err = each(masters, func(m member) error {
+				var t protocol.TopicTable
+				if err := a.askBody(cmd.Context(), m.Addr, protocol.GetAllTopicConfig, &protocol.TopicPageHeader{}, &t); err != nil {
+					return err
+				}
+				system, err := a.systemTopics(cmd, m)
+				if err != nil {
+					return err
+				}
+				for _, name := range sortedKeys(t.Topics) {
+					c := t.Topics[name]
+					if !all && (system[name] || mq.SystemTopic(name)) {
+						continue
+					}
+					doc = append(doc, entry{m.Name, c})
+					rows = append(rows, table.Row{name, m.Name, c.ReadQueues, c.WriteQueues, permText(c.Perm), attributesText(c.Attributes)})
+				}
+				return nil
+			})
+			return errors.Join(a.show(doc, table.Row{"topic", "broker", "read queues", "write queues", "perm", "attributes"}, rows), err)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "with the broker's own topics")
+	return cmd
+}
+
+func (a *admin) systemTopics(cmd *cobra.Command, m member) (map[string]bool, error) {
+	var list protocol.TopicList
+	if err := a.askBody(cmd.Context(), m.Addr, protocol.GetSystemTopicListFromBroker, nil, &list); err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, n := range list.Topics {
+		names[n] = true
+	}
+	return names, nil
+}
+
+func topicShowCommand(a *admin) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show TOPIC",
+		Short: "Show the queues of a topic and what is in them",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			masters, err := a.mastersOf(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			type queue struct {
+				Broker     string         `json:"broker"`
+				Queue      mq.QueueID     `json:"queue"`
+				Min        mq.QueueOffset `json:"minOffset"`
+				Max        mq.QueueOffset `json:"maxOffset"`
+				LastUpdate int64          `json:"lastUpdateTimestamp"`
+			}
+			doc := []queue{}
+			var rows []table.Row
+			err = each(masters, func(m member) error {
+				var stats protocol.TopicStats
+				if err := a.askBody(cmd.Context(), m.Addr, protocol.GetTopicStatsInfo, &protocol.TopicHeader{Topic: args[0]}, &stats); err != nil {
+					return err
+				}
+				keys := slices.SortedFunc(maps.Keys(stats.Queues), protocol.MessageQueue.Compare)
+				for _, k := range keys {
+					q := stats.Queues[k]
+					doc = append(doc, queue{m.Name, k.QueueID, q.Min, q.Max, q.LastUpdate})
+					rows = append(rows, table.Row{m.Name, k.QueueID, q.Min, q.Max, q.Max - q.Min, stamp(q.LastUpdate)})
+				}
+				return nil
+			})
+			return errors.Join(a.show(doc, table.Row{"broker", "queue", "min offset", "max offset", "messages", "last"}, rows), err)
+		},
+	}
+}
+
+func topicCreateCommand(a *admin) *cobra.Command {
+	var queues, read, write int32
+	var perm string
+	var order bool
+	var attributes []string
+	cmd := &cobra.Command{
+		Use:   "create TOPIC",
+		Short: "Make a topic on all brokers (or --broker), or change it",
+		Example: `  sundial admin topic create Orders --queues 16
+  sundial admin topic create Later --attr +message.type=DELAY`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := parsePerm(perm)
+			if err != nil {
+				return err
+			}
+			if read == 0 {
+				read = queues
+			}
+			if write == 0 {
+				write = queues
+			}
+			masters, err := a.masters(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return each(masters, func(m member) error {
+				if _, err := a.ask(cmd.Context(), m.Addr, protocol.UpdateAndCreateTopic, &protocol.CreateTopicHeader{
+					Topic: args[0], DefaultTopic: mq.TopicAutoCreate, ReadQueues: read, WriteQueues: write, Perm: int32(p), Filter: "SINGLE_TAG",
+					Order: order, Attributes: strings.Join(attributes, ","),
+				}, nil); err != nil {
+					return err
+				}
+				a.done("%s: topic %s has %d queues to read and %d to write, %s", m.Name, args[0], read, write, permText(p))
+				return nil
+			})
+		},
+	}
+	cmd.Flags().Int32VarP(&queues, "queues", "q", 8, "number of queues")
+	cmd.Flags().Int32Var(&read, "read", 0, "number of queues to read from (default --queues)")
+	cmd.Flags().Int32Var(&write, "write", 0, "number of queues to write to (default --queues)")
+	cmd.Flags().StringVar(&perm, "perm", "rw", "what clients may do: r, w or rw (or RocketMQ's 4, 2, 6)")
+	cmd.Flags().BoolVar(&order, "order", false, "the topic is consumed in order")
+	cmd.Flags().StringArrayVar(&attributes, "attr", nil, "change an attribute: `+KEY=VALUE` or -KEY; may be repeated")
+	return cmd
+}
+
+func topicDeleteCommand(a *admin) *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete TOPIC",
+		Short: "Delete a topic with its messages and all groups' progress in it",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			masters, err := a.mastersOf(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return each(masters, func(m member) error {
+				if _, err := a.ask(cmd.Context(), m.Addr, protocol.DeleteTopicInBroker, &protocol.TopicHeader{Topic: args[0]}, nil); err != nil {
+					return err
+				}
+				a.done("%s: topic %s is deleted", m.Name, args[0])
+				return nil
+			})
+		},
+	}
+}
+
+func permText(p mq.Perm) string {
+	s := ""
+	for _, b := range []struct {
+		bit  mq.Perm
+		name string
+	}{{mq.PermRead, "r"}, {mq.PermWrite, "w"}, {mq.PermInherit, "x"}, {mq.PermPriority, "p"}} {
+		if p&b.bit != 0 {
+			s += b.name
+		}
+	}
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func parsePerm(s string) (mq.Perm, error) {
+	switch s {
+	case "rw", "wr", "6":
+		return mq.PermRead | mq.PermWrite, nil
+	case "r", "4":
+		return mq.PermRead, nil
+	case "w", "2":
+		return mq.PermWrite, nil
+	}
+	return 0, &usageError{fmt.Errorf("--perm is %q, it must be r, w or rw", s)}
+}
+
+func attributesText(m map[string]string) string {
+	var parts []string
+	for _, k := range sortedKeys(m) {
+		parts = append(parts, k+"="+m[k])
+	}
+	return strings.Join(parts, " ")
+}
+
+func sortedKeys[V any, M ~map[string]V](m M) []string { return slices.Sorted(maps.Keys(m)) }
