@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/sundial-mq/sundial/internal/announce"
@@ -28,7 +29,7 @@ type broker struct {
 	ln, fast net.Listener // fast may be nil
 	host     netip.AddrPort
 
-	levels    delay.Levels
+	delay     *delay.Flow
 	store     *storage.Store
 	topics    *topics.Register
 	groups    *groups.Register
@@ -39,6 +40,8 @@ type broker struct {
 	redeliver *redeliver.Flow
 	announcer *announce.Announcer
 	api       *brokerapi.API
+
+	serving func() // from now on arrivals are told
 }
 
 // listenBroker opens the broker's ports and settles its addresses.
@@ -86,6 +89,7 @@ func (b *broker) spread(p *parts) {
 	c.Topics.Cluster, c.Topics.Broker = c.Cluster, c.Name
 	c.Produce.Cluster, c.Produce.StoreHost, c.Produce.Perm = c.Cluster, b.host, c.Perm
 	c.Fetch.Perm = c.Perm
+	c.Delay.Log = p.log
 	c.Redeliver.StoreHost, c.Redeliver.Perm, c.Redeliver.SyncFlushTimeout = b.host, c.Perm, c.Produce.SyncFlushTimeout
 	c.API.Cluster, c.API.Broker, c.API.BrokerID, c.API.Addr = c.Cluster, c.Name, c.ID, b.host
 	c.API.Region, c.API.TraceOn, c.API.Log = c.Produce.Region, c.Produce.TraceOn, p.log
@@ -94,18 +98,38 @@ func (b *broker) spread(p *parts) {
 	c.Server.Log, c.Server.Metrics = p.log, p.metrics
 }
 
-func (b *broker) openStore(p *parts) (err error) {
-	if b.levels, err = delay.ParseLevels(b.cfg.DelayLevels); err != nil {
+// openStore opens the engine and, in the same breath, the delay flow's view of
+// it: the receipts in the log's tail are read once, by both.
+func (b *broker) openStore(p *parts) error {
+	levels, err := delay.ParseLevels(b.cfg.DelayLevels)
+	if err != nil {
 		return err
 	}
-	b.cfg.Store.TagsCode = b.levels.TagsCode
-	b.cfg.Store.OnArrival = func(key mq.QueueKey, off mq.QueueOffset, tagsCode int64) {
-		b.fetch.Arrived(key, off, tagsCode)
+	b.cfg.Delay.Levels = levels
+	prior, err := delay.ReadPrior(p.fs, filepath.Join(p.cfg.Dir, "config"), filepath.Join(p.cfg.Dir, "sundial"), p.log)
+	if err != nil {
+		return err
 	}
-	if b.store, err = storage.Open(p.fs, b.cfg.Store); err != nil {
+	// Nothing arrives before Open has returned and the flows are there: the ports
+	// are not served yet.
+	var open atomic.Bool
+	c := &b.cfg.Store
+	c.TagsCode, c.RecoverFrom, c.Recovered = levels.TagsCode, prior.From(), prior.See
+	c.OnArrival = func(key mq.QueueKey, off mq.QueueOffset, tagsCode int64) {
+		if open.Load() {
+			b.delay.Arrived(key, off, tagsCode)
+			b.fetch.Arrived(key, off, tagsCode)
+		}
+	}
+	if b.store, err = storage.Open(p.fs, *c); err != nil {
 		return err
 	}
 	p.opened(b.store.Close)
+	if b.delay, err = delay.Open(b.store, prior, b.cfg.Delay); err != nil {
+		return err
+	}
+	b.store.Pin("pending delayed messages", b.delay.Pin)
+	b.serving = func() { open.Store(true) }
 	p.stack.Add("store", b.store.Run)
 	return nil
 }
@@ -160,13 +184,15 @@ func (b *broker) openFlows(p *parts) (err error) {
 	if b.fetch, err = fetch.New(b.cfg.Fetch, b.store, b.topics, b.groups, b.clients, b.offsets); err != nil {
 		return err
 	}
-	if b.redeliver, err = redeliver.New(b.cfg.Redeliver, b.store, b.topics, b.groups, b.levels, locked); err != nil {
+	if b.redeliver, err = redeliver.New(b.cfg.Redeliver, b.store, b.topics, b.groups, b.cfg.Delay.Levels, locked); err != nil {
 		return err
 	}
-	if b.produce, err = produce.New(b.cfg.Produce, b.store, b.topics, b.levels, b.redeliver, b.told); err != nil {
+	if b.produce, err = produce.New(b.cfg.Produce, b.store, b.topics, b.cfg.Delay.Levels, b.redeliver, b.told); err != nil {
 		return err
 	}
+	b.serving()
 	p.stack.Add("pulls", b.fetch.Run)
+	p.stack.Add("delays", b.delay.Run)
 	return nil
 }
 
@@ -176,7 +202,7 @@ func (b *broker) told(ctx context.Context) { _ = b.announcer.Told(ctx) }
 func (b *broker) openAPI(p *parts) (err error) {
 	if b.api, err = brokerapi.New(b.cfg.API, brokerapi.Parts{
 		Store: b.store, Produce: b.produce, Fetch: b.fetch, Redeliver: b.redeliver,
-		Topics: b.topics, Groups: b.groups, Offsets: b.offsets, Clients: b.clients,
+		Topics: b.topics, Groups: b.groups, Offsets: b.offsets, Clients: b.clients, Delay: b.delay,
 		Announced: b.told, Metrics: p.metrics,
 	}); err != nil {
 		return err

@@ -122,7 +122,8 @@ type BrokerConfig struct {
 	// cannot serve, that may lie there unserved: timer, transaction, pop.
 	IgnorePending []string
 
-	// DelayLevels is the table of delay levels (messageDelayLevel).
+	// DelayLevels is the table of delay levels (messageDelayLevel); it counts,
+	// whatever Delay says.
 	DelayLevels string
 
 	Store     storage.Config
@@ -132,6 +133,7 @@ type BrokerConfig struct {
 	Clients   clients.Config
 	Produce   produce.Config
 	Fetch     fetch.Config
+	Delay     delay.Config
 	Redeliver redeliver.Config
 	API       brokerapi.Config
 	Announce  announce.Config
@@ -149,7 +151,7 @@ func DefaultConfig() Config {
 		Broker: BrokerConfig{
 			Cluster: "DefaultCluster", Name: "broker-a", Port: 10911, FastPort: 10909, Perm: mq.PermRead | mq.PermWrite,
 			DelayLevels: delay.DefaultLevels, Store: storage.DefaultConfig(""), Topics: topics.DefaultConfig(), Groups: groups.DefaultConfig(),
-			Offsets: offsets.DefaultConfig(), Clients: clients.DefaultConfig(), Produce: produce.DefaultConfig(), Fetch: fetch.DefaultConfig(),
+			Offsets: offsets.DefaultConfig(), Clients: clients.DefaultConfig(), Produce: produce.DefaultConfig(), Fetch: fetch.DefaultConfig(), Delay: delay.DefaultConfig(),
 			Redeliver: redeliver.DefaultConfig(), API: brokerapi.DefaultConfig(),
 			Announce: announce.DefaultConfig(), Server: server.DefaultConfig(),
 		},
