@@ -21,7 +21,7 @@ var pullCodes = [...]protocol.Code{
 
 // pull serves PULL_MESSAGE (11) and LITE_PULL_MESSAGE (361). The answer comes
 // through a promise: at once, or when there is news, or when the time is over.
-func (a *API) pull(r *request) *remoting.Command {
+func (a *API) pull(r request) *remoting.Command {
 	var h protocol.PullHeader
 	if err := protocol.DecodePull(r.cmd, &h); err != nil {
 		return refusal(err)

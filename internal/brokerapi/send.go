@@ -22,28 +22,34 @@ const maxReconsumeSince = 121
 // (320). It runs on the connection's reader: it takes what it needs out of the
 // read buffer before it returns and never waits. Under synchronous flush the
 // answer comes later.
-func (a *API) send(r *request) *remoting.Command {
+//
+// Its budget is three allocations: the sending, its done, and one string for the
+// numbers of the answer.
+func (a *API) send(r request) *remoting.Command {
+	s := &sending{api: a, later: r.conn.Later(r.cmd)}
 	var h protocol.SendHeader
 	if err := protocol.DecodeSend(r.cmd, &h); err != nil {
-		return a.sent(produce.Result{}, err)
+		s.fill(produce.Result{}, err)
+		return &s.resp
 	}
-	req := produce.Request{
+	s.req = produce.Request{
 		Group: h.ProducerGroup, Topic: h.Topic, DefaultTopic: h.DefaultTopic, DefaultQueues: h.DefaultTopicQueues, Queue: h.QueueID,
 		Flag: h.Flag, SysFlag: h.SysFlag, BornTime: h.BornTime, BornHost: r.conn.RemoteAddr(), Properties: bin.Bytes(h.Properties),
 		Reconsume: h.ReconsumeTimes, MaxReconsume: maxReconsume(r.cmd, h.MaxReconsumeTimes), UnitMode: h.UnitMode, Batch: h.Batch, Body: r.cmd.Body,
 	}
-	s := &sending{api: a, later: r.conn.Later(r.cmd)}
-	a.p.Produce.Accept(&req, s.done)
+	a.p.Produce.Accept(&s.req, s.done)
 	return s.leave()
 }
 
 // sending is a send between its handler and its answer, which may come from
 // another goroutine before the handler is left or after.
 type sending struct {
-	api   *API
-	later server.Later
-	state atomic.Int32 // 0, or which of the two came first
-	resp  *remoting.Command
+	api    *API
+	later  server.Later
+	state  atomic.Int32 // 0, or which of the two came first
+	req    produce.Request
+	resp   remoting.Command
+	fields [6]remoting.Field // of resp
 }
 
 const (
@@ -52,35 +58,35 @@ const (
 )
 
 func (s *sending) done(res produce.Result, err error) {
-	resp := s.api.sent(res, err)
-	s.resp = resp
+	s.fill(res, err)
 	if !s.state.CompareAndSwap(0, answered) {
-		s.later.Reply(resp)
+		s.later.Reply(&s.resp)
 	}
 }
 
 func (s *sending) leave() *remoting.Command {
+	s.req = produce.Request{} // it points into the read buffer
 	if s.state.CompareAndSwap(0, left) {
 		return nil
 	}
-	return s.resp
+	return &s.resp
 }
 
-// sent is the answer to a send. Java clients read its fields without a look
-// whether there are any, so region and trace switch are in every one.
-func (a *API) sent(res produce.Result, err error) *remoting.Command {
+// fill writes the answer. Java clients read its fields without a look whether
+// there are any, so region and trace switch are in every one.
+func (s *sending) fill(res produce.Result, err error) {
+	a := s.api
 	ans := protocol.SendResponse{Region: a.cfg.Region, TraceOn: a.cfg.TraceOn}
-	resp := &remoting.Command{Language: remoting.Go}
+	s.resp.Language = remoting.Go
 	if err == nil || errors.Is(err, mq.ErrFlushTimeout) {
 		a.m.put.Add(int64(1 + strings.Count(res.MessageID, ",")))
 		ans.MsgID, ans.QueueID, ans.QueueOffset, ans.TransactionID = res.MessageID, res.Queue, res.Offset, res.TransactionID
 	}
 	if err != nil {
-		resp.Code, resp.Remark = int32(protocol.CodeOf(err)), err.Error()
+		s.resp.Code, s.resp.Remark = int32(protocol.CodeOf(err)), err.Error()
 		a.traffic.failed.Add(1)
 	}
-	resp.Fields = ans.AppendFields(make([]remoting.Field, 0, 6))
-	return resp
+	s.resp.Fields = ans.AppendFields(s.fields[:0])
 }
 
 func maxReconsume(c *remoting.Command, said *int32) int32 {

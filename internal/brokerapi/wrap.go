@@ -30,22 +30,22 @@ type answer struct {
 }
 
 // handler answers a request: with a command, with nil when it does so later.
-type handler func(r *request) *remoting.Command
+type handler func(r request) *remoting.Command
 
 // with makes a handler of fn, whose request has the header H.
 func with[H any](fn func(r *request, h *H) (answer, error)) handler {
-	return func(r *request) *remoting.Command {
+	return func(r request) *remoting.Command {
 		h := new(H)
 		if err := protocol.DecodeFields(r.cmd.Fields, h); err != nil {
 			return refusal(err)
 		}
-		return finish(fn(r, h))
+		return finish(fn(&r, h))
 	}
 }
 
 // bare makes a handler of fn, whose request has no header of its own.
 func bare(fn func(r *request) (answer, error)) handler {
-	return func(r *request) *remoting.Command { return finish(fn(r)) }
+	return func(r request) *remoting.Command { return finish(fn(&r)) }
 }
 
 func finish(ans answer, err error) *remoting.Command {
@@ -72,7 +72,7 @@ func refusal(err error) *remoting.Command {
 // the server's.
 func (a *API) serve(code protocol.Code, h handler) server.Handler {
 	return func(ctx context.Context, c *server.Conn, cmd *remoting.Command) *remoting.Command {
-		resp := h(&request{ctx, c, cmd})
+		resp := h(request{ctx, c, cmd})
 		if resp != nil && resp != server.NoAnswer && resp.Code != 0 {
 			a.m.refused(protocol.Code(resp.Code))
 		}
@@ -83,7 +83,7 @@ func (a *API) serve(code protocol.Code, h handler) server.Handler {
 // refuse answers a code that is not served.
 func (a *API) refuse(code protocol.Code) handler {
 	remark := protocol.WhyNot(code, protocol.Broker)
-	return func(*request) *remoting.Command {
+	return func(request) *remoting.Command {
 		return &remoting.Command{Language: remoting.Go, Code: int32(protocol.RequestCodeNotSupported), Remark: remark}
 	}
 }
