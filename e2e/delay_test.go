@@ -75,6 +75,7 @@ func TestFailedMessagesComeBackAndEndAsDeadLetters(t *testing.T) {
 	if got[1].ReconsumeTimes != 1 || got[1].Topic != topic {
 		t.Errorf("retry: reconsume times %d, topic %s", got[1].ReconsumeTimes, got[1].Topic)
 	}
+	n.awaitRoute("%DLQ%" + group) // the broker makes it for the first dead letter
 	dead := newInbox()
 	n.consume("dlq-reader-"+group, "%DLQ%"+group, "", dead)
 	d := dead.wait(t, 1, 60*time.Second)[0]

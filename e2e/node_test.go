@@ -206,6 +206,29 @@ func (n *node) makeTopic(name string, queues int, brokers ...string) {
 	}
 }
 
+// awaitRoute waits until the name server knows a topic: the Go client's consumers
+// do not start without.
+func (n *node) awaitRoute(topic string) {
+	n.t.Helper()
+	a, err := admin.NewAdmin(admin.WithResolver(n.resolver()))
+	if err != nil {
+		n.t.Fatalf("admin client: %v", err)
+	}
+	defer a.Close()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		_, err := a.FetchPublishMessageQueues(ctx, topic)
+		cancel()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			n.t.Fatalf("the name server does not know topic %s: %v", topic, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
 // syncBuffer collects a process's output.
 type syncBuffer struct {
 	mu sync.Mutex
