@@ -72,6 +72,7 @@ const (
 	whyExt        = "extended consume queues are not served"
 	whyFilter     = "SQL92 filters are not served yet; a consumer that asks for one is told so"
 	whyFixed      = "this is decided: Sundial does what RocketMQ does by default, or better without being told"
+	whyGroup      = "each consumer group has its own setting of that name"
 	whyJava       = "it is about files and habits of the Java programs"
 	whyLmq        = "light message queues and lite topics are not there yet"
 	whyMemory     = "the log is written through mapped files made ready ahead and flushed by one goroutine; the page cache is left to the system"
@@ -203,7 +204,6 @@ var java = []struct {
 	{"consumerFallbehindThreshold", Int64, "17179869184", whyMemory},
 	{"consumerManagerThreadPoolQueueCapacity", Int32, "1000000", whyThreads},
 	{"consumerManageThreadPoolNums", Int32, "32", whyThreads},
-	{"consumerOffsetUpdateVersionStep", Int64, "500", whyFixed},
 	{"controllerAddr", Text, "", whyController},
 	{"controllerDLegerGroup", Text, "", whyController},
 	{"controllerDLegerPeers", Text, "", whyController},
@@ -219,6 +219,7 @@ var java = []struct {
 	{"debugLockEnable", Bool, "false", whyThreads},
 	{"defaultMessageRequestMode", Text, "PULL", whyPop},
 	{"defaultPopShareQueueNum", Int32, "-1", whyPop},
+	{"defaultQueryMaxNum", Int32, "32", whyFixed},
 	{"defaultThreadPoolNums", Int32, "16", whyThreads},
 	{"defaultThreadPoolQueueCapacity", Int32, "10000", whyThreads},
 	{"delayOffsetUpdateVersionStep", Int64, "200", whyDelay},
@@ -395,13 +396,13 @@ var java = []struct {
 	{"metricsPromExporterPort", Int32, "5557", whyMetrics},
 	{"minLiteTTl", Int64, "900000", whyLmq},
 	{"notifyBrokerRoleChanged", Bool, "true", whyController},
+	{"notifyConsumerIdsChangedEnable", Bool, "true", whyGroup},
 	{"notifyMinBrokerIdChanged", Bool, "false", whyReplica},
 	{"objectStoreAccessKey", Text, "", whyTiered},
 	{"objectStoreBucket", Text, "", whyTiered},
 	{"objectStoreEndpoint", Text, "", whyTiered},
 	{"objectStoreSecretKey", Text, "", whyTiered},
 	{"offsetCheckInSlave", Bool, "false", whyReplica},
-	{"orderMessageEnable", Bool, "false", whyJava},
 	{"osPageCacheBusyTimeOutMills", Int64, "1000", whyThreads},
 	{"persistConsumerOffsetIncrementally", Bool, "false", whyRocksdb},
 	{"popCkMaxBufferSize", Int32, "200000", whyPop},
@@ -472,7 +473,6 @@ var java = []struct {
 	{"sampleSteps", Int32, "32", whyMetrics},
 	{"scanAvailableNameSrv", Bool, "true", whyNetty},
 	{"scanInactiveMasterInterval", Int64, "5000", whyController},
-	{"scanNotActiveBrokerInterval", Int64, "5000", whyJava},
 	{"scheduleAsyncDeliverMaxPendingLimit", Int32, "2000", whyDelay},
 	{"scheduleAsyncDeliverMaxResendNum2Blocked", Int32, "3", whyDelay},
 	{"searchBcqByCacheEnable", Bool, "true", whyCompaction},

@@ -17,9 +17,11 @@ type Settings struct {
 	NamesrvAddr       []string
 
 	// The name server.
-	NamesrvListenPort     int
-	NeedWaitForService    bool
-	WaitSecondsForService time.Duration
+	NamesrvListenPort           int
+	NeedWaitForService          bool
+	WaitSecondsForService       time.Duration
+	ScanNotActiveBrokerInterval time.Duration
+	OrderMessageEnable          bool
 
 	// Files.
 	StorePathRootDir              string
@@ -39,6 +41,7 @@ type Settings struct {
 	MaxHashSlotNum                int
 	MaxIndexNum                   int
 	FlushConsumerOffsetInterval   time.Duration
+	ConsumerOffsetVersionStep     int64 // consumerOffsetUpdateVersionStep
 	FlushDelayOffsetInterval      time.Duration
 	QueueSyncInterval             time.Duration
 	QueueSyncSize                 int64
@@ -71,7 +74,6 @@ type Settings struct {
 	ReviveQueueNum               int32
 	TimerWheelEnable             bool
 	ChannelExpiredTimeout        time.Duration
-	NotifyConsumerIdsChanged     bool // notifyConsumerIdsChangedEnable
 	RegisterNameServerPeriod     time.Duration
 	RegisterBrokerTimeoutMills   time.Duration
 	StartAcceptSendRequestTimeMs int64 // startAcceptSendRequestTimeStamp
@@ -84,7 +86,6 @@ type Settings struct {
 	RejectPullConsumerEnable     bool
 	MaxTransferBytesInMemory     int // maxTransferBytesOnMessageInMemory
 	MaxTransferCountInMemory     int // maxTransferCountOnMessageInMemory
-	DefaultQueryMaxNum           int
 	MaxPullSuspendTime           time.Duration
 	MaxScanPerPull               int
 	MaxParkedPulls               int

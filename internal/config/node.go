@@ -1,0 +1,100 @@
+package config
+
+import (
+	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/node"
+	"github.com/sundial-mq/sundial/internal/remoting/server"
+)
+
+// Node is the configuration of a node with these settings and roles.
+func (s *Settings) Node(roles node.Roles) node.Config {
+	c := node.DefaultConfig()
+	c.Roles = roles
+	c.Dir = s.StorePathRootDir
+	c.Bind = s.BindAddress
+
+	n := &c.NameServer
+	n.Port = s.NamesrvListenPort
+	n.API.Scan = s.ScanNotActiveBrokerInterval
+	n.API.OrderMessages = s.OrderMessageEnable
+	n.API.Route.WarmUp = 0
+	if s.NeedWaitForService {
+		n.API.Route.WarmUp = s.WaitSecondsForService
+	}
+	n.API.Properties = make(map[string]string)
+
+	b := &c.Broker
+	b.Cluster, b.Name, b.ID = s.BrokerClusterName, s.BrokerName, s.BrokerID
+	b.Port, b.FastPort, b.Advertise = s.ListenPort, s.FastListenPort, s.BrokerIP1
+	b.NameServers = s.NamesrvAddr
+	b.Perm = mq.Perm(s.BrokerPermission)
+	b.IgnorePending = s.IgnorePending
+	b.DelayLevels = s.MessageDelayLevel
+	s.store(b)
+
+	b.Topics.AutoCreate = s.AutoCreateTopicEnable
+	b.Topics.DefaultQueues = s.DefaultTopicQueueNums
+	b.Topics.ClusterTopic, b.Topics.BrokerTopic = s.ClusterTopicEnable, s.BrokerTopicEnable
+	b.Topics.TraceTopic, b.Topics.TraceName = s.TraceTopicEnable, s.MsgTraceTopicName
+	b.Topics.ReviveQueues = s.ReviveQueueNum
+	b.Topics.Timer = s.TimerWheelEnable
+	b.Groups.AutoCreate = s.AutoCreateSubscriptionGroup
+	b.Offsets.Interval = s.FlushConsumerOffsetInterval
+	b.Offsets.VersionStep = s.ConsumerOffsetVersionStep
+	b.Clients.Expiry = s.ChannelExpiredTimeout
+
+	b.Produce.Region, b.Produce.TraceOn = s.RegionID, s.TraceOn
+	b.Produce.MaxBody = s.MaxMessageSize
+	b.Produce.SyncFlushTimeout = s.SyncFlushTimeout
+	b.Produce.AcceptFrom = s.StartAcceptSendRequestTimeMs
+	b.Redeliver.SyncFlushTimeout = s.SyncFlushTimeout
+	b.API.Region, b.API.TraceOn = s.RegionID, s.TraceOn
+
+	b.Fetch.LitePull = s.LitePullMessageEnable
+	b.Fetch.LongPolling, b.Fetch.ShortPolling = s.LongPollingEnable, s.ShortPollingTimeMills
+	b.Fetch.MaxSuspend = s.MaxPullSuspendTime
+	b.Fetch.MaxMessages, b.Fetch.MaxBytes = s.MaxTransferCountInMemory, s.MaxTransferBytesInMemory
+	b.Fetch.MaxScan = s.MaxScanPerPull
+	b.Fetch.MaxParked, b.Fetch.MaxParkedPerQueue = s.MaxParkedPulls, s.MaxParkedPullsPerQueue
+	b.Fetch.RejectUnknown = s.RejectPullConsumerEnable
+
+	b.Announce.Period, b.Announce.Timeout = s.RegisterNameServerPeriod, s.RegisterBrokerTimeoutMills
+	s.server(&n.Server)
+	s.server(&b.Server)
+
+	for _, e := range s.Effective() {
+		n.API.Properties[e.Key] = e.Value
+		b.API.Properties = append(b.API.Properties, [2]string{e.Key, e.Value})
+	}
+	return c
+}
+
+func (s *Settings) store(b *node.BrokerConfig) {
+	st := &b.Store
+	st.LogDirs = s.StorePathCommitLog
+	st.LogFileSize, st.QueueFileSize = s.MappedFileSizeCommitLog, s.MappedFileSizeConsumeQueue
+	st.Index, st.IndexSlots, st.IndexEntries = s.MessageIndexEnable, s.MaxHashSlotNum, s.MaxIndexNum
+	st.MaxMessage, st.LongTopics = s.MaxMessageSize, s.AutoMessageVersionOnTopicLen
+	st.CRCTail, st.CheckCRC, st.CheckPropertyCRC = s.EnabledAppendPropCRC, s.CheckCRCOnRecover, s.ForceVerifyPropCRC
+	st.SyncFlush = s.SyncFlush()
+	st.FlushInterval, st.QueueFlushInterval = s.FlushIntervalCommitLog, s.FlushIntervalConsumeQueue
+	st.QueueSyncInterval, st.QueueSyncBytes = s.QueueSyncInterval, s.QueueSyncSize
+	st.Prefault, st.Reserve = s.PrefaultSize, s.DeliveryReserveSize
+	st.AcceptDamage = s.AcceptDamage
+
+	e := &st.Expiry
+	e.Reserved, e.Hours = s.FileReservedTime, s.DeleteWhen
+	e.Interval, e.FilePause, e.Batch = s.CleanResourceInterval, s.DeleteCommitLogFilesInterval, s.DeleteFileBatchMax
+	e.ForceAfter = s.DestroyMapedFileIntervalForce
+	e.MaxUsed, e.Forced, e.Warning = s.DiskMaxUsedSpaceRatio, s.DiskSpaceCleanForciblyRatio, s.DiskSpaceWarningLevelRatio
+	e.Forcibly, e.RefuseAtForced = s.CleanFileForciblyEnable, s.RefuseSendsAtForcedLevel
+	e.GuardInterval = s.DiskGuardInterval
+}
+
+func (s *Settings) server(c *server.Config) {
+	c.IdleTimeout = s.ServerChannelMaxIdleTime
+	c.MaxConns = s.MaxConnections
+	c.MaxInFlight = s.MaxRequestsPerConnection
+	c.MaxOut = s.MaxUnsentPerConnection
+	c.Grace = s.ShutdownGrace
+}
