@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -133,13 +132,4 @@ func addressWarnings(cfg node.Config, at node.Addresses) []string {
 		w = append(w, fmt.Sprintf("clients are told %s: those outside of this network will not reach the broker; if there are any, set brokerIP1", told))
 	}
 	return w
-}
-
-// hostname is this machine's name, for brokers that have none of their own.
-func hostname() string {
-	name, err := os.Hostname()
-	if err != nil || name == "" {
-		return "broker-a"
-	}
-	return name
 }

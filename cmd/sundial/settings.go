@@ -1,12 +1,11 @@
 package main
 
 import (
-	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/sundial-mq/sundial/internal/config"
 	"github.com/sundial-mq/sundial/internal/node"
 )
 
@@ -23,8 +22,8 @@ type settings struct {
 }
 
 func (s *settings) register(f *pflag.FlagSet) {
-	f.StringVarP(&s.file, "config", "c", "", "read RocketMQ's broker.conf from `FILE`")
-	f.StringVar(&s.data, "data", "", "keep everything in `DIR` (storePathRootDir; default ./sundial-data)")
+	f.StringVarP(&s.file, "config", "c", "", "read RocketMQ's broker.conf (or namesrv.conf) from `FILE`")
+	f.StringVar(&s.data, "data", "", "keep everything in `DIR` (storePathRootDir; default ./sundial-data, and RocketMQ's ~/store with -c)")
 	f.StringVar(&s.listen, "listen", "", "listen on `ADDR`, 0.0.0.0 for all (bindAddress)")
 	f.IntVar(&s.portOffset, "port-offset", 0, "add `N` to every default port")
 	f.StringArrayVar(&s.set, "set", nil, "set one `KEY=VALUE` of RocketMQ's or ours; may be repeated")
@@ -33,46 +32,42 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&s.ignore, "ignore-pending", nil, "open a store although it holds pending work of this `KIND` that cannot be served: timer, transaction, pop")
 }
 
-// load makes the node's configuration of it.
-func (s *settings) load() (node.Config, []string, error) {
-	cfg := node.DefaultConfig()
-	var err error
-	if cfg.Roles, err = node.ParseRoles(s.roles); err != nil {
-		return cfg, nil, &usageError{err}
+// read is every setting in force, with its origin.
+func (s *settings) read() (*config.Settings, node.Roles, error) {
+	roles, err := node.ParseRoles(s.roles)
+	if err != nil {
+		return nil, 0, &usageError{err}
 	}
-	if s.file != "" {
-		return cfg, nil, fmt.Errorf("reading configuration files is not built yet")
+	in := config.Input{NameServerOnly: roles == node.NameServer, PortOffset: s.portOffset}
+	for _, text := range s.set {
+		o, err := config.ParseSet(text)
+		if err != nil {
+			return nil, 0, &usageError{err}
+		}
+		in.Overrides = append(in.Overrides, o)
 	}
-	cfg.Broker.Name = hostname()
-	if s.data != "" {
-		cfg.Dir = s.data
-	}
-	if s.listen != "" {
-		cfg.Bind = s.listen
-	}
-	cfg.ShiftPorts(s.portOffset)
-	if s.namesrv != "" {
-		cfg.Broker.NameServers = strings.FieldsFunc(s.namesrv, func(r rune) bool { return r == ';' || r == ',' })
-	}
-	cfg.Broker.IgnorePending = s.ignore
-	for _, kv := range s.set {
-		key, value, _ := strings.Cut(kv, "=")
-		n, _ := strconv.ParseInt(value, 10, 64)
-		st := &cfg.Broker.Store
-		switch key {
-		case "mappedFileSizeCommitLog":
-			st.LogFileSize = n
-		case "maxHashSlotNum":
-			st.IndexSlots = int(n)
-		case "maxIndexNum":
-			st.IndexEntries = int(n)
-		case "flushDiskType":
-			st.SyncFlush = value == "SYNC_FLUSH"
-		case "brokerName":
-			cfg.Broker.Name = value
-		default:
-			return cfg, nil, fmt.Errorf("unknown key %s", key)
+	for _, flag := range []struct{ name, key, value string }{
+		{"--data", "storePathRootDir", s.data},
+		{"--listen", "bindAddress", s.listen},
+		{"--namesrv", "namesrvAddr", strings.ReplaceAll(s.namesrv, ",", ";")},
+		{"--ignore-pending", "ignorePending", strings.Join(s.ignore, ",")},
+	} {
+		if flag.value != "" {
+			in.Overrides = append(in.Overrides, config.Override{Key: flag.key, Value: flag.value, Origin: flag.name})
 		}
 	}
-	return cfg, nil, nil
+	all, err := config.Load(s.file, in)
+	if err != nil {
+		return nil, 0, &usageError{err}
+	}
+	return all, roles, nil
+}
+
+// load makes the node's configuration of it.
+func (s *settings) load() (node.Config, []string, error) {
+	all, roles, err := s.read()
+	if err != nil {
+		return node.Config{}, nil, err
+	}
+	return all.Node(roles), all.Warnings, nil
 }

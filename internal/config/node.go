@@ -30,6 +30,7 @@ func (s *Settings) Node(roles node.Roles) node.Config {
 	b.Perm = mq.Perm(s.BrokerPermission)
 	b.IgnorePending = s.IgnorePending
 	b.DelayLevels = s.MessageDelayLevel
+	b.Delay.FlushInterval = s.FlushDelayOffsetInterval
 	s.store(b)
 
 	b.Topics.AutoCreate = s.AutoCreateTopicEnable
