@@ -52,3 +52,17 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
+
+func FuzzMark(f *testing.F) {
+	f.Add(mark{name: "20261130194018782", next: 100, end: 5000, time: 1_700_000_000_000}.encode())
+	f.Add([]byte(markMagic))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := decodeMark(b)
+		if err != nil {
+			return
+		}
+		if again, err := decodeMark(m.encode()); err != nil || again != m {
+			t.Fatalf("%+v became %+v, %v", m, again, err)
+		}
+	})
+}
