@@ -219,11 +219,21 @@ func (x *Index) Put(v record.View) error {
 	if at == x.mu.last {
 		p.skip = x.mu.keys
 	}
-	topic, props := v.Topic(), v.Properties()
-	if key, ok := record.Property(props, mq.PropUniqueKey); ok {
-		p.put(keyHash(topic, key))
+	var uniq, keys, tags []byte
+	for name, value := range record.EachProperty(v.Properties()) {
+		switch string(name) {
+		case mq.PropUniqueKey:
+			uniq = value
+		case mq.PropKeys:
+			keys = value
+		case mq.PropTags:
+			tags = value
+		}
 	}
-	keys, _ := record.Property(props, mq.PropKeys)
+	topic := v.Topic()
+	if uniq != nil {
+		p.put(keyHash(topic, uniq))
+	}
 	for len(keys) > 0 {
 		key := keys
 		if i := bytes.IndexByte(keys, ' '); i >= 0 {
@@ -235,7 +245,7 @@ func (x *Index) Put(v record.View) error {
 			p.put(keyHash(topic, key))
 		}
 	}
-	if tags, ok := record.Property(props, mq.PropTags); ok && x.cfg.Tags {
+	if tags != nil && x.cfg.Tags {
 		p.put(tagHash(topic, tags))
 	}
 	return p.err
