@@ -363,3 +363,66 @@ func TestSystemTopicsAreListed(t *testing.T) {
 		}
 	}
 }
+
+func TestForbiddenTopics(t *testing.T) {
+	t.Parallel()
+	p := newBench(t, options{}).connect()
+	p.sendOK("T", "x", "")
+	p.ok(protocol.HeartBeat, nil, heartbeat("c@1", "g", "T"))
+	ask := func(readable *bool) bool {
+		return body[protocol.GroupForbidden](t, p.ok(protocol.UpdateAndGetGroupForbidden, &protocol.ForbiddenHeader{Group: "g", Topic: "T", Readable: readable}, nil)).Readable
+	}
+	h := pullOf("g", "T", 0)
+	h.SysFlag = 0 // by its heartbeat
+	if !ask(nil) || p.pull(h).Code != 0 {
+		t.Error("forbidden from the start")
+	}
+	if ask(new(false)) {
+		t.Error("still readable")
+	}
+	resp := p.pull(h)
+	if kind, _ := resp.Get("forbiddenType"); resp.Code != int32(protocol.NoPermission) || kind != "5" {
+		t.Errorf("a forbidden pull: %d %q, type %s", resp.Code, resp.Remark, kind)
+	}
+	if !ask(new(true)) || p.pull(h).Code != 0 {
+		t.Error("still forbidden")
+	}
+}
+
+func TestProgressOfAllGroups(t *testing.T) {
+	t.Parallel()
+	p := newBench(t, options{}).connect()
+	for range 4 {
+		p.sendOK("T", "x", "")
+	}
+	for group, off := range map[string]int64{"fast": 3, "slow": 1} {
+		p.ok(protocol.HeartBeat, nil, heartbeat("c@"+group, group, "T"))
+		p.ok(protocol.UpdateConsumerOffset, &protocol.UpdateConsumerOffsetHeader{ConsumerGroup: group, Topic: "T", CommitOffset: off}, nil)
+	}
+	stats := body[protocol.BrokerConsumeStats](t, p.ok(protocol.GetBrokerConsumeStats, &protocol.BrokerConsumeStatsHeader{}, nil))
+	if stats.Behind != 4 || len(stats.Groups["fast"]) != 1 || len(stats.Groups["TOOLS_CONSUMER"]) != 0 {
+		t.Errorf("got %+v", stats)
+	}
+	if s := body[protocol.BrokerConsumeStats](t, p.ok(protocol.GetBrokerConsumeStats, &protocol.BrokerConsumeStatsHeader{Ordered: true}, nil)); len(s.Groups["fast"]) != 0 {
+		t.Errorf("of ordered topics: %+v", s)
+	}
+	correct := func(compare, except string) int64 {
+		h := &protocol.CorrectionHeader{Topic: "T", Compare: compare, Except: except}
+		return int64(body[protocol.CorrectionOffsets](t, p.ok(protocol.QueryCorrectionOffset, h, nil)).Offsets[0])
+	}
+	if a, b, c := correct("fast", ""), correct("fast", "slow"), correct("slow", "slow"); a != 1 || b != 3 || c != 1<<63-1 {
+		t.Errorf("slowest %d, without slow %d, compared with slow %d", a, b, c)
+	}
+	if correct("fast", "") != 1 {
+		t.Error("asking deleted something")
+	}
+
+	p.ok(protocol.CloneGroupOffset, &protocol.CloneOffsetHeader{From: "fast", To: "copy", Topic: "T"}, nil)
+	q := &protocol.QueryConsumerOffsetHeader{ConsumerGroup: "copy", Topic: "T", SetZeroIfNotFound: new(false)}
+	if off := fields[protocol.OffsetResponse](t, p.ok(protocol.QueryConsumerOffset, q, nil)).Offset; off != 3 {
+		t.Errorf("the copy is at %d", off)
+	}
+	if resp := p.do(protocol.CloneGroupOffset, &protocol.CloneOffsetHeader{From: "none", To: "copy"}, nil); resp.Code != int32(protocol.SubscriptionGroupNotExist) {
+		t.Errorf("a clone of nobody: %d %q", resp.Code, resp.Remark)
+	}
+}

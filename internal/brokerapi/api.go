@@ -158,14 +158,19 @@ func (a *API) commands() []command {
 		{protocol.GetAllSubscriptionGroupConfig, c.admin, with(a.allGroups)},
 		{protocol.GetSubscriptionGroupConfig, c.admin, with(a.groupConfig)},
 
+		{protocol.UpdateAndGetGroupForbidden, c.admin, with(a.forbid)},
+
 		{protocol.GetConsumerConnectionList, c.admin, with(a.consumerConnections)},
 		{protocol.GetProducerConnectionList, c.admin, with(a.producerConnections)},
 		{protocol.GetAllProducerInfo, c.admin, bare(a.allProducers)},
 		{protocol.GetConsumeStats, c.admin, with(a.consumeStats)},
+		{protocol.GetBrokerConsumeStats, c.admin, with(a.brokerConsumeStats)},
 		{protocol.QueryTopicsByConsumer, c.admin, with(a.consumerTopics)},
 		{protocol.QuerySubscriptionByConsumer, c.admin, with(a.consumerSubscription)},
 		{protocol.GetAllConsumerOffset, c.admin, bare(a.allOffsets)},
 		{protocol.GetAllDelayOffset, c.admin, bare(a.delayOffsets)},
+		{protocol.CloneGroupOffset, c.admin, with(a.cloneOffset)},
+		{protocol.QueryCorrectionOffset, c.admin, with(a.correction)},
 		{protocol.InvokeBrokerToResetOffset, c.admin, with(a.resetOffset)},
 
 		{protocol.GetConsumerRunningInfo, c.admin, with(a.runningInfo)},

@@ -93,15 +93,55 @@ func (a *API) consumeStats(_ *request, h *protocol.ConsumeStatsHeader) (answer, 
 	view := a.p.Clients.View(h.ConsumerGroup)
 	body := &protocol.ConsumeStats{Queues: protocol.QueueTable[protocol.ConsumeProgress]{}}
 	for _, name := range wanted {
-		t := a.p.Topics.Get(name)
-		if t == nil || view != nil && view.Subscription(name) == nil {
-			continue
-		}
-		for id := range mq.QueueID(t.ReadQueues) {
-			body.Queues[a.queueOf(name, id)] = a.progress(h.ConsumerGroup, mq.QueueKey{Topic: name, ID: id})
+		if t := a.p.Topics.Get(name); t != nil && (view == nil || view.Subscription(name) != nil) {
+			a.addProgress(body.Queues, h.ConsumerGroup, t)
 		}
 	}
 	return answer{body: protocol.EncodeBody(body)}, nil
+}
+
+func (a *API) addProgress(to protocol.QueueTable[protocol.ConsumeProgress], group string, t *mq.TopicConfig) {
+	for id := range mq.QueueID(t.ReadQueues) {
+		to[a.queueOf(t.Name, id)] = a.progress(group, mq.QueueKey{Topic: t.Name, ID: id})
+	}
+}
+
+// brokerConsumeStats shows how far all groups are (317).
+func (a *API) brokerConsumeStats(_ *request, h *protocol.BrokerConsumeStatsHeader) (answer, error) {
+	body := &protocol.BrokerConsumeStats{BrokerAddr: a.cfg.Addr.String(), Groups: map[string][]*protocol.ConsumeStats{}}
+	all, _ := a.p.Groups.All()
+	for _, g := range all {
+		list := []*protocol.ConsumeStats{}
+		for topic := range a.p.Offsets.OfGroup(g.Name) {
+			t := a.p.Topics.Get(topic)
+			if t == nil || h.Ordered && !t.Order {
+				continue
+			}
+			s := &protocol.ConsumeStats{Queues: protocol.QueueTable[protocol.ConsumeProgress]{}}
+			a.addProgress(s.Queues, g.Name, t)
+			for _, p := range s.Queues {
+				body.Behind += int64(p.Broker - p.Consumer)
+				body.InFlight += int64(p.Pull - p.Consumer)
+			}
+			list = append(list, s)
+		}
+		body.Groups[g.Name] = list
+	}
+	return answer{body: protocol.EncodeBody(body)}, nil
+}
+
+// forbid keeps a group from reading a topic, or lets it again, and tells which
+// of the two it is (353).
+func (a *API) forbid(_ *request, h *protocol.ForbiddenHeader) (answer, error) {
+	if h.Readable != nil {
+		if err := a.topicExists(h.Topic); err != nil {
+			return answer{}, err
+		}
+		if err := a.p.Groups.Forbid(h.Group, h.Topic, mq.PermRead, !*h.Readable); err != nil {
+			return answer{}, err
+		}
+	}
+	return answer{body: protocol.EncodeBody(&protocol.GroupForbidden{Group: h.Group, Topic: h.Topic, Readable: !a.p.Groups.ReadForbidden(h.Group, h.Topic)})}, nil
 }
 
 // progress is one queue of a group. A group without progress shows 0, as

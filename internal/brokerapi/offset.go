@@ -132,6 +132,43 @@ func (a *API) delayOffsets(*request) (answer, error) {
 	return answer{body: protocol.EncodeBody(body)}, nil
 }
 
+// cloneOffset gives a group the progress of another (314). The receiver should be
+// offline, or its consumers write their own over it.
+func (a *API) cloneOffset(_ *request, h *protocol.CloneOffsetHeader) (answer, error) {
+	if err := mq.ValidGroup(h.To); err != nil {
+		return answer{}, err
+	}
+	if h.Topic != "" {
+		if err := a.topicExists(h.Topic); err != nil {
+			return answer{}, err
+		}
+	}
+	if len(a.p.Offsets.OfGroup(h.From)) == 0 {
+		return answer{}, fmt.Errorf("%w: group %s has no progress to clone", mq.ErrNoGroup, h.From)
+	}
+	return answer{}, a.p.Offsets.Clone(h.From, h.To, h.Topic)
+}
+
+// correction tells for each queue how far the slowest group is, or the greatest
+// number where the group to compare with is not beyond that (308). Nothing is
+// deleted by asking.
+func (a *API) correction(_ *request, h *protocol.CorrectionHeader) (answer, error) {
+	var except []string
+	if h.Except != "" {
+		except = strings.Split(h.Except, ",")
+	}
+	out := map[int32]mq.QueueOffset{}
+	for id, off := range a.p.Offsets.Slowest(h.Topic, except) {
+		out[int32(id)] = off
+	}
+	for id, off := range a.p.Offsets.Queues(h.Compare, h.Topic) {
+		if slowest, ok := out[int32(id)]; !ok || slowest > off {
+			out[int32(id)] = math.MaxInt64
+		}
+	}
+	return answer{body: protocol.EncodeBody(&protocol.CorrectionOffsets{Offsets: out})}, nil
+}
+
 // resetOffset moves a group in one queue of a topic or in all of them (222): the
 // next pull jumps there, whatever the consumer believes.
 func (a *API) resetOffset(_ *request, h *protocol.ResetOffsetHeader) (answer, error) {

@@ -55,6 +55,7 @@ var recorded = []struct {
 	{"r-300-QUERY_TOPIC_CONSUME_BY_WHO-2", func() any { return &GroupList{} }, false},
 	{"r-304-GET_SYSTEM_TOPIC_LIST_FROM_NS-1", func() any { return &TopicList{} }, false},
 	{"r-305-GET_SYSTEM_TOPIC_LIST_FROM_BROKER-1", func() any { return &TopicList{} }, false},
+	{"r-308-QUERY_CORRECTION_OFFSET-1", func() any { return &CorrectionOffsets{} }, false},
 	{"r-321-QUERY_CONSUME_QUEUE-1", func() any { return &ConsumeQueue{} }, false},
 	{"r-321-QUERY_CONSUME_QUEUE-2", func() any { return &ConsumeQueue{} }, false},
 	{"r-322-QUERY_DATA_VERSION-1", func() any { return &mq.DataVersion{} }, false},
@@ -63,6 +64,7 @@ var recorded = []struct {
 	{"r-345-QUERY_SUBSCRIPTION_BY_CONSUMER-1", func() any { return &GroupSubscription{} }, false},
 	{"r-351-GET_TOPIC_CONFIG-2", func() any { return &mq.TopicConfig{} }, false},
 	{"r-352-GET_SUBSCRIPTIONGROUP_CONFIG-1", func() any { return &mq.GroupConfig{} }, false},
+	{"r-353-UPDATE_AND_GET_GROUP_FORBIDDEN-1", func() any { return &GroupForbidden{} }, false},
 	{"r-38-GET_CONSUMER_LIST_BY_GROUP-1", func() any { return &ConsumerList{} }, false},
 	{"r-41-LOCK_BATCH_MQ-2", func() any { return &LockResponse{} }, false},
 	{"r-43-GET_ALL_CONSUMER_OFFSET-3", func() any { return &ConsumerOffsets{} }, false},
@@ -267,5 +269,21 @@ func TestGroupConfigsOfAListKeepDefaults(t *testing.T) {
 	}
 	if a, b := l.Groups[0], l.Groups[1]; a.RetryMaxTimes != 3 || !a.ConsumeEnable || a.RetryQueues != 1 || b.ConsumeEnable || b.RetryMaxTimes != 16 {
 		t.Errorf("got %+v, %+v", a, b)
+	}
+}
+
+func TestConsumeStatsOfABroker(t *testing.T) {
+	t.Parallel()
+	// As a 5.5.0 broker wrote it, with two groups left.
+	const src = `{"brokerAddr":"127.0.0.2:31911","consumeStatsList":[{"SELF_TEST_C_GROUP":[]},{"g-wiretime-5r":[{"consumeTps":0.0,"offsetTable":{` +
+		`{"brokerName":"broker-a","queueId":0,"topic":"wire-5r"}:{"brokerOffset":1,"consumerOffset":1,"lastTimestamp":1796067181648,"pullOffset":0},` +
+		`{"brokerName":"broker-a","queueId":1,"topic":"wire-5r"}:{"brokerOffset":5,"consumerOffset":5,"lastTimestamp":1796067186116,"pullOffset":0}}}]}],` +
+		`"totalDiff":418,"totalInflightDiff":-310}`
+	var b BrokerConsumeStats
+	if err := DecodeBody([]byte(src), &b); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(EncodeBody(&b)); got != src {
+		t.Errorf("got  %s\nwant %s", got, src)
 	}
 }

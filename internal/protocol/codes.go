@@ -63,11 +63,14 @@ const (
 	GetSystemTopicListFromNS             Code = 304
 	GetSystemTopicListFromBroker         Code = 305
 	GetConsumerRunningInfo               Code = 307
+	QueryCorrectionOffset                Code = 308
 	ConsumeMessageDirectly               Code = 309
 	SendMessageV2                        Code = 310
 	GetUnitTopicList                     Code = 311
 	GetHasUnitSubTopicList               Code = 312
 	GetHasUnitSubUnUnitTopicList         Code = 313
+	CloneGroupOffset                     Code = 314
+	GetBrokerConsumeStats                Code = 317
 	GetNamesrvConfig                     Code = 319
 	SendBatchMessage                     Code = 320
 	QueryConsumeQueue                    Code = 321
@@ -78,6 +81,7 @@ const (
 	QuerySubscriptionByConsumer          Code = 345
 	GetTopicConfig                       Code = 351
 	GetSubscriptionGroupConfig           Code = 352
+	UpdateAndGetGroupForbidden           Code = 353
 	LitePullMessage                      Code = 361
 	GetBrokerMemberGroup                 Code = 901
 	BrokerHeartbeat                      Code = 904
@@ -213,16 +217,16 @@ var requests = []Request{
 	{GetSystemTopicListFromBroker, "GET_SYSTEM_TOPIC_LIST_FROM_BROKER", Broker, ""},
 	{306, "CLEAN_EXPIRED_CONSUMEQUEUE", Broker, whySelf},
 	{GetConsumerRunningInfo, "GET_CONSUMER_RUNNING_INFO", Broker | Client, ""},
-	{308, "QUERY_CORRECTION_OFFSET", Broker, whyAdmin},
+	{QueryCorrectionOffset, "QUERY_CORRECTION_OFFSET", Broker, ""},
 	{ConsumeMessageDirectly, "CONSUME_MESSAGE_DIRECTLY", Broker | Client, ""},
 	{SendMessageV2, "SEND_MESSAGE_V2", Broker, ""},
 	{GetUnitTopicList, "GET_UNIT_TOPIC_LIST", NameServer, ""},
 	{GetHasUnitSubTopicList, "GET_HAS_UNIT_SUB_TOPIC_LIST", NameServer, ""},
 	{GetHasUnitSubUnUnitTopicList, "GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST", NameServer, ""},
-	{314, "CLONE_GROUP_OFFSET", Broker, whyAdmin},
+	{CloneGroupOffset, "CLONE_GROUP_OFFSET", Broker, ""},
 	{315, "VIEW_BROKER_STATS_DATA", Broker, whyStats},
 	{316, "CLEAN_UNUSED_TOPIC", Broker, whySelf},
-	{317, "GET_BROKER_CONSUME_STATS", Broker, whyAdmin},
+	{GetBrokerConsumeStats, "GET_BROKER_CONSUME_STATS", Broker, ""},
 	{318, "UPDATE_NAMESRV_CONFIG", NameServer, whyConfig},
 	{GetNamesrvConfig, "GET_NAMESRV_CONFIG", NameServer, ""},
 	{SendBatchMessage, "SEND_BATCH_MESSAGE", Broker, ""},
@@ -239,7 +243,7 @@ var requests = []Request{
 	{QuerySubscriptionByConsumer, "QUERY_SUBSCRIPTION_BY_CONSUMER", Broker, ""},
 	{GetTopicConfig, "GET_TOPIC_CONFIG", Broker, ""},
 	{GetSubscriptionGroupConfig, "GET_SUBSCRIPTIONGROUP_CONFIG", Broker, ""},
-	{353, "UPDATE_AND_GET_GROUP_FORBIDDEN", Broker, whyAdmin},
+	{UpdateAndGetGroupForbidden, "UPDATE_AND_GET_GROUP_FORBIDDEN", Broker, ""},
 	{354, "CHECK_ROCKSDB_CQ_WRITE_PROGRESS", Broker, whyRocksDB},
 	{355, "EXPORT_ROCKSDB_CONFIG_TO_JSON", Broker, whyRocksDB},
 	{LitePullMessage, "LITE_PULL_MESSAGE", Broker, ""},

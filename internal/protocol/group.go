@@ -112,3 +112,106 @@ func (s *ConsumeStats) appendBody(dst []byte) ([]byte, error) {
 	o.table("offsetTable", s.Queues.appendJSON)
 	return o.close()
 }
+
+// ForbiddenHeader is the header of UPDATE_AND_GET_GROUP_FORBIDDEN (353).
+type ForbiddenHeader struct {
+	Group    string `h:"group,required"`
+	Topic    string `h:"topic,required"`
+	Readable *bool  `h:"readable"` // nil: only asked for
+}
+
+// GroupForbidden is the body of its answer.
+type GroupForbidden struct {
+	Group    string `json:"group"`
+	Readable bool   `json:"readable"`
+	Topic    string `json:"topic"`
+}
+
+// CloneOffsetHeader is the header of CLONE_GROUP_OFFSET (314).
+type CloneOffsetHeader struct {
+	From    string `h:"srcGroup,required"`
+	To      string `h:"destGroup,required"`
+	Topic   string `h:"topic"` // empty: all topics of From
+	Offline bool   `h:"offline"`
+}
+
+// CorrectionHeader is the header of QUERY_CORRECTION_OFFSET (308).
+type CorrectionHeader struct {
+	Except  string `h:"filterGroups"` // groups left out, joined by commas
+	Compare string `h:"compareGroup,required"`
+	Topic   string `h:"topic,required"`
+}
+
+// CorrectionOffsets is the body of its answer, by queue.
+type CorrectionOffsets struct {
+	Offsets Map[int32, mq.QueueOffset] `json:"correctionOffsets"`
+}
+
+// BrokerConsumeStatsHeader is the header of GET_BROKER_CONSUME_STATS (317).
+type BrokerConsumeStatsHeader struct {
+	Ordered bool `h:"isOrder"` // only ordered topics
+}
+
+// BrokerConsumeStats is the body of its answer: each group with one entry a
+// topic.
+type BrokerConsumeStats struct {
+	BrokerAddr string
+	Groups     map[string][]*ConsumeStats
+	Behind     int64 // messages not consumed, all in all
+	InFlight   int64 // messages handed out and not consumed
+}
+
+func (b *BrokerConsumeStats) appendBody(dst []byte) ([]byte, error) {
+	o := newObject(dst)
+	o.member("brokerAddr", b.BrokerAddr)
+	o.table("consumeStatsList", func(dst []byte) ([]byte, error) {
+		dst = append(dst, '[')
+		for i, group := range sortedKeys(b.Groups) {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			g := newObject(dst)
+			g.keyText(group)
+			g.buf = append(g.buf, '[')
+			for j, stats := range b.Groups[group] {
+				if j > 0 {
+					g.buf = append(g.buf, ',')
+				}
+				buf, err := stats.appendBody(g.buf)
+				if err != nil {
+					return nil, err
+				}
+				g.buf = buf
+			}
+			g.buf = append(g.buf, ']')
+			var err error
+			if dst, err = g.close(); err != nil {
+				return nil, err
+			}
+		}
+		return append(dst, ']'), nil
+	})
+	o.member("totalDiff", b.Behind)
+	o.member("totalInflightDiff", b.InFlight)
+	return o.close()
+}
+
+// UnmarshalJSON reads it back.
+func (b *BrokerConsumeStats) UnmarshalJSON(src []byte) error {
+	var w struct {
+		BrokerAddr string                       `json:"brokerAddr"`
+		Groups     []map[string][]*ConsumeStats `json:"consumeStatsList"`
+		Behind     int64                        `json:"totalDiff"`
+		InFlight   int64                        `json:"totalInflightDiff"`
+	}
+	if err := json.Unmarshal(src, &w); err != nil {
+		return err
+	}
+	*b = BrokerConsumeStats{BrokerAddr: w.BrokerAddr, Groups: map[string][]*ConsumeStats{}, Behind: w.Behind, InFlight: w.InFlight}
+	for _, m := range w.Groups {
+		for group, stats := range m {
+			b.Groups[group] = stats
+		}
+	}
+	return nil
+}

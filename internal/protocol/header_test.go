@@ -194,7 +194,7 @@ func TestEveryHeaderSaysWhatIsMissing(t *testing.T) {
 		&DeleteTopicNamesrvHeader{}, &ClusterHeader{}, &KVHeader{}, &KVKeyHeader{}, &KVNamespaceHeader{}, &RegisterBrokerHeader{}, &UnregisterBrokerHeader{},
 		&QueryDataVersionHeader{}, &BrokerHeartbeatHeader{}, &CreateTopicHeader{}, &DeleteGroupHeader{}, &GroupHeader{}, &GroupTopicHeader{},
 		&ConsumeStatsHeader{}, &QueryMessageHeader{}, &ViewMessageHeader{}, &QueryConsumeQueueHeader{}, &RunningInfoHeader{}, &ConsumeDirectlyHeader{},
-		&ConsumerStatusHeader{},
+		&ConsumerStatusHeader{}, &ForbiddenHeader{}, &CloneOffsetHeader{}, &CorrectionHeader{},
 	} {
 		p := planOf(reflect.TypeOf(v).Elem())
 		for _, missing := range p.fields {
