@@ -227,12 +227,12 @@ func TestInFlightIsBounded(t *testing.T) {
 func TestRequestsOfTheServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		answers := make(chan *remoting.Command, 2)
+		answers := make(chan *remoting.Command, 3)
 		cfg := network(t, func(_ int, f *far) {
 			f.send(&remoting.Command{Code: 307, Opaque: 5, Serialize: remoting.Binary},
 				&remoting.Command{Code: 40, Opaque: 6, Flag: remoting.FlagOneway},
-				&remoting.Command{Code: 308, Opaque: 7})
-			for range 2 {
+				&remoting.Command{Code: 308, Opaque: 7}, &remoting.Command{Code: 309, Opaque: 8})
+			for range 3 {
 				resp, err := f.receive()
 				if err != nil {
 					return
@@ -242,12 +242,21 @@ func TestRequestsOfTheServer(t *testing.T) {
 			echo(0, f)
 		})
 		cfg.Handle = func(_ context.Context, c *Conn, req *remoting.Command) *remoting.Command {
+			if req.Code == 309 {
+				panic("ouch")
+			}
 			return remoting.NewResponse(req, 0, fmt.Sprint(req.Code))
 		}
 		c := dial(t, cfg)
 		defer end(c)
-		for range 2 {
+		for range 3 {
 			resp := <-answers
+			if resp.Opaque == 8 {
+				if resp.Code != 1 || !strings.Contains(resp.Remark, "ouch") {
+					t.Errorf("after a panic: %+v", resp)
+				}
+				continue
+			}
 			if want := fmt.Sprint(resp.Opaque + 301); resp.Opaque == 5 && resp.Serialize != remoting.Binary || resp.Opaque == 7 && resp.Remark != "308" || resp.Opaque == 6 {
 				t.Errorf("%+v, want %s", resp, want)
 			}

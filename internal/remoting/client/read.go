@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 
 	"github.com/sundial-mq/sundial/internal/remoting"
@@ -118,10 +119,22 @@ func (c *Conn) request(ctx context.Context, req *remoting.Command, handlers *syn
 	req = req.Clone()
 	handlers.Go(func() {
 		defer func() { <-c.handlers }()
-		if resp := c.cfg.Handle(ctx, c, req); resp != nil {
+		if resp := c.handle(ctx, req); resp != nil {
 			c.reply(req, resp)
 		}
 	})
+}
+
+// handle calls the handler; a panic there becomes an answer.
+func (c *Conn) handle(ctx context.Context, req *remoting.Command) (resp *remoting.Command) {
+	const systemError = 1
+	defer func() {
+		if p := recover(); p != nil {
+			c.log.Error("a handler panicked", "addr", c.addr, "code", req.Code, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			resp = remoting.NewResponse(req, systemError, fmt.Sprintf("BUG: code %d: %v", req.Code, p))
+		}
+	}()
+	return c.cfg.Handle(ctx, c, req)
 }
 
 func (c *Conn) reply(req, resp *remoting.Command) {
