@@ -98,12 +98,25 @@ func TestSendAndConsume(t *testing.T) {
 	}
 }
 
-func TestLatency(t *testing.T) {
+func TestDelayAndLatency(t *testing.T) {
 	t.Parallel()
-	cfg := DelayConfig{Config: at(startNode(t)), Patience: 20 * time.Second}
+	a := startNode(t)
+	cfg := DelayConfig{Config: at(a), Level: 1, Patience: 20 * time.Second}
 	cfg.Count, cfg.Rate = 200, 400
 	r, err := Delay(t.Context(), cfg)
-	if err != nil || r.Run != "latency" || r.Messages != 200 || r.Delay.Lateness.Count != 200 || r.Delay.Lost != 0 || r.Delay.Twice != 0 {
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := r.Delay; d.Lost != 0 || d.Twice != 0 || d.Early != 0 || d.Sent != 200 || r.Messages != 200 || d.LatenessAtMost.Count != 200 || d.DelayMillis != 1000 {
+		t.Errorf("%+v %+v", r, d)
+	}
+	if r.Seconds < 1 {
+		t.Errorf("delayed messages came within %v s", r.Seconds)
+	}
+
+	cfg.Level = 0
+	r, err = Delay(t.Context(), cfg)
+	if err != nil || r.Run != "latency" || r.Messages != 200 || r.Delay.Lateness.Count != 200 || r.Delay.Lost != 0 {
 		t.Errorf("%v %+v %+v", err, r, r.Delay)
 	}
 }
