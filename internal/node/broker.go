@@ -151,6 +151,9 @@ func (b *broker) openRegisters(p *parts) (err error) {
 	p.loaded("topics.json", b.topics.Loaded())
 	p.loaded("subscriptionGroup.json", b.groups.Loaded())
 	p.loaded("consumerOffset.json", b.offsets.Loaded())
+	if err := checkPending(b.store, p.fs, dir, b.offsets, b.cfg.IgnorePending); err != nil {
+		return err
+	}
 	b.cfg.Clients.Wanted = func(group string) bool {
 		g := b.groups.Get(group)
 		return g == nil || g.NotifyIDsChanged

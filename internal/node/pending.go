@@ -1,0 +1,249 @@
+package node
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sundial-mq/sundial/internal/bin"
+	"github.com/sundial-mq/sundial/internal/broker/offsets"
+	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/record"
+	"github.com/sundial-mq/sundial/internal/storage"
+	"github.com/sundial-mq/sundial/internal/vfs"
+)
+
+// A store that RocketMQ wrote may hold work that this version cannot do: timed
+// messages that are not due, half messages without a verdict, messages taken by
+// POP and not acknowledged. Starting on it would let them lie in silence, so the
+// start is refused with their numbers unless the operator says they may lie.
+const (
+	pendingTimers       = "timer"
+	pendingTransactions = "transaction"
+	pendingPop          = "pop"
+)
+
+// checkPending counts what nobody said may lie there, and refuses it.
+func checkPending(s *storage.Store, disk vfs.FS, configDir string, progress *offsets.Register, ignore []string) error {
+	count := map[string]int{}
+	if !slices.Contains(ignore, pendingTimers) || !slices.Contains(ignore, pendingPop) {
+		clock, err := readTimerCheck(disk, filepath.Join(configDir, "timercheck"))
+		if err != nil {
+			return err
+		}
+		if err := countWheel(s, clock, count); err != nil {
+			return err
+		}
+		if err := countRevive(s, progress, count); err != nil {
+			return err
+		}
+	}
+	if !slices.Contains(ignore, pendingTransactions) {
+		if err := countHalves(s, progress, count); err != nil {
+			return err
+		}
+	}
+	var found []string
+	for _, k := range []struct{ kind, what string }{
+		{pendingTimers, "timed messages that are not due"}, {pendingTransactions, "half messages without commit or rollback"},
+		{pendingPop, "batches that POP consumers took and did not acknowledge"},
+	} {
+		if n := count[k.kind]; n > 0 && !slices.Contains(ignore, k.kind) {
+			found = append(found, fmt.Sprintf("%d %s (--ignore-pending %s)", n, k.what, k.kind))
+		}
+	}
+	if found == nil {
+		return nil
+	}
+	return fmt.Errorf("the store holds work that this version cannot do: %s; let RocketMQ finish it, or leave it there unserved with the flags named", strings.Join(found, ", "))
+}
+
+// eachRecord reads a queue from an offset on.
+func eachRecord(s *storage.Store, key mq.QueueKey, from mq.QueueOffset, fn func(v record.View) error) error {
+	for from = max(from, s.MinOffset(key)); from < s.MaxOffset(key); {
+		got := s.Fetch(storage.FetchRequest{Queue: key, From: from, MaxCount: 1024, MaxBytes: 4 << 20, MaxScan: 1024})
+		err := func() error {
+			defer got.Release()
+			for _, c := range got.Chunks {
+				for len(c) > 0 {
+					v, _, err := record.Next(c)
+					if err != nil {
+						return fmt.Errorf("read queue %d of %s at %d: %w", key.ID, key.Topic, from, err)
+					}
+					if err := fn(v); err != nil {
+						return err
+					}
+					c = c[len(v):]
+				}
+			}
+			return nil
+		}()
+		if err != nil {
+			return err
+		}
+		if got.Next <= from {
+			return nil // what is left there cannot be read
+		}
+		from = got.Next
+	}
+	return nil
+}
+
+// timerCheck is what RocketMQ's timer noted last (config/timercheck).
+type timerCheck struct {
+	readTime int64          // the slot that is read next, ms
+	enqueued mq.QueueOffset // entries from here on are not in the wheel yet
+}
+
+func readTimerCheck(disk vfs.FS, path string) (timerCheck, error) {
+	b, err := disk.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return timerCheck{}, nil
+	}
+	if err != nil {
+		return timerCheck{}, err
+	}
+	r := bin.NewReader(b)
+	read := r.Int64()
+	r.Int64() // flushed position of the timer log
+	return timerCheck{read, mq.QueueOffset(r.Int64())}, r.Err()
+}
+
+// timerID names a timed message: a rolled copy has the same.
+type timerID struct {
+	unique string
+	out    int64
+}
+
+// countWheel counts pending timers, and among them POP checkpoints.
+func countWheel(s *storage.Store, at timerCheck, count map[string]int) error {
+	kinds := map[timerID]string{}
+	deleted := map[timerID]bool{}
+	err := eachRecord(s, mq.QueueKey{Topic: mq.TopicTimer}, 0, func(v record.View) error {
+		value, _ := v.Property(mq.PropTimerOutMs)
+		out, err := strconv.ParseInt(string(value), 10, 64)
+		if err != nil || out < at.readTime && v.QueueOffset() < at.enqueued {
+			return nil
+		}
+		if target, ok := v.Property(mq.PropTimerDeleteKey); ok {
+			// With or without the topic before the key.
+			key := string(target)
+			deleted[timerID{key[strings.LastIndexByte(key, '+')+1:], out}] = true
+			return nil
+		}
+		unique, _ := v.Property(mq.PropUniqueKey)
+		kind := pendingTimers
+		if real, _ := v.Property(mq.PropRealTopic); strings.HasPrefix(string(real), mq.TopicRevivePrefix) {
+			if string(tagOf(v)) != "ck" {
+				return nil
+			}
+			kind = pendingPop
+		}
+		kinds[timerID{string(unique), out}] = kind
+		return nil
+	})
+	for id, kind := range kinds {
+		if !deleted[id] {
+			count[kind]++
+		}
+	}
+	return err
+}
+
+func tagOf(v record.View) []byte {
+	tag, _ := v.Property(mq.PropTags)
+	return tag
+}
+
+// countRevive counts the checkpoints in the revive topics that are not wholly
+// acknowledged.
+func countRevive(s *storage.Store, progress *offsets.Register, count map[string]int) error {
+	type taken struct {
+		Start int64  `json:"so"`
+		Pop   int64  `json:"pt"`
+		Count int    `json:"n"`
+		Queue int32  `json:"q"`
+		Topic string `json:"t"`
+		Group string `json:"c"`
+		Acks  []any  `json:"aol"`
+	}
+	open := map[string]int{} // messages not acknowledged, by checkpoint
+	var queues []mq.QueueKey
+	s.Queues(func(key mq.QueueKey, _, _ mq.QueueOffset) {
+		if strings.HasPrefix(key.Topic, mq.TopicRevivePrefix) {
+			queues = append(queues, key)
+		}
+	})
+	for _, key := range queues {
+		from, _ := progress.Query(mq.GroupRevive, key.Topic, key.ID)
+		err := eachRecord(s, key, max(from, 0), func(v record.View) error {
+			var t taken
+			if json.Unmarshal(v.Body(), &t) != nil {
+				return nil // nobody's checkpoint
+			}
+			id := fmt.Sprint(t.Topic, "\x00", t.Group, "\x00", t.Queue, "\x00", t.Start, "\x00", t.Pop)
+			switch string(tagOf(v)) {
+			case "ck":
+				open[id] += max(t.Count, 1)
+			case "ack":
+				open[id]--
+			case "bAck":
+				open[id] -= len(t.Acks)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, n := range open {
+		if n > 0 {
+			count[pendingPop]++
+		}
+	}
+	return nil
+}
+
+// countHalves counts half messages without a mark in the op topic.
+func countHalves(s *storage.Store, progress *offsets.Register, count map[string]int) error {
+	var queues []mq.QueueKey
+	s.Queues(func(key mq.QueueKey, _, _ mq.QueueOffset) {
+		if key.Topic == mq.TopicTransHalf {
+			queues = append(queues, key)
+		}
+	})
+	for _, half := range queues {
+		from, _ := progress.Query(mq.GroupTrans, half.Topic, half.ID)
+		open := map[mq.QueueOffset]bool{}
+		err := eachRecord(s, half, max(from, 0), func(v record.View) error {
+			open[v.QueueOffset()] = true
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if len(open) == 0 {
+			continue
+		}
+		op := mq.QueueKey{Topic: mq.TopicTransOp, ID: half.ID}
+		from, _ = progress.Query(mq.GroupTrans, op.Topic, op.ID)
+		err = eachRecord(s, op, max(from, 0), func(v record.View) error {
+			for off := range strings.SplitSeq(string(v.Body()), ",") {
+				if n, err := strconv.ParseInt(off, 10, 64); err == nil {
+					delete(open, mq.QueueOffset(n))
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		count[pendingTransactions] += len(open)
+	}
+	return nil
+}
