@@ -45,8 +45,11 @@ type Store struct {
 	manifest      manifest
 
 	pins       pins
+	expiring   sync.Mutex            // held by whoever deletes files
 	queuesFull atomic.Bool           // the last flush of the queues found no room on the disk
 	refused    atomic.Pointer[error] // why users' messages are refused now
+	noSpare    atomic.Pointer[error] // why there will be no next commit log file
+	byUsage    bool                  // refused because of the limit; owner: the disk guard
 	stats      counters
 
 	closing struct {
@@ -144,6 +147,8 @@ func (s *Store) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = s.log.Run(ctx) }) // its failure is Close's to report
 	wg.Go(func() { s.keepQueues(ctx) })
+	wg.Go(func() { s.keepClean(ctx) })
+	wg.Go(func() { s.guardDisk(ctx) })
 	if s.index != nil {
 		wg.Go(func() { s.followLog(ctx) })
 	}
@@ -220,39 +225,9 @@ func (s *Store) queueFailed(q *queue, err error) {
 	s.note.Error("a stored message is missing in its queue until the next start", "topic", q.key.Topic, "queue", q.key.ID, "err", err)
 }
 
-// refusal is why a message of size bytes is not accepted now, or nil.
-func (s *Store) refusal(size int) error {
-	if p := s.refused.Load(); p != nil {
-		return *p
-	}
-	return nil
-}
-
 type counters struct {
 	Messages atomic.Int64
 	Bytes    atomic.Int64
-}
-
-// Pin keeps the log from a position on: no rule deletes a file that holds
-// something at or above what lowest returns, whatever the disk says. lowest is
-// asked before each deletion; math.MaxInt64 pins nothing.
-func (s *Store) Pin(name string, lowest func() mq.LogOffset) {
-	s.pins.mu.Lock()
-	defer s.pins.mu.Unlock()
-	s.pins.mu.list = append(s.pins.mu.list, pin{name, lowest})
-}
-
-// pins are those who still need old records.
-type pins struct {
-	mu struct {
-		sync.Mutex
-		list []pin
-	}
-}
-
-type pin struct {
-	name   string
-	lowest func() mq.LogOffset
 }
 
 // makeDir makes a directory and those above it, durably. An earlier process may

@@ -17,7 +17,7 @@ type Queue interface {
 	// NextOffset is the offset for the record about to be written.
 	NextOffset() mq.QueueOffset
 	// Appended says that m is in the log; the next record gets the next offset.
-	// It may change the tags code.
+	// It may change the tags code and must not keep p.
 	Appended(m *record.Message, p *Placed)
 }
 
@@ -151,7 +151,17 @@ func (l *Log) putLocked(dst []byte, it Item, now int64) Placed {
 	l.end.Store(end)
 	l.mu.last = mq.LogOffset(at)
 	l.run.Advance(end)
-	p := Placed{Log: mq.LogOffset(at), End: mq.LogOffset(end), Offset: m.QueueOffset, Size: int32(n), StoreTime: now, TagsCode: it.TagsCode}
-	it.Queue.Appended(m, &p)
-	return p
+	p := &l.mu.placed // on the stack it would escape
+	*p = Placed{Log: mq.LogOffset(at), End: mq.LogOffset(end), Offset: m.QueueOffset, Size: int32(n), StoreTime: now, TagsCode: it.TagsCode}
+	it.Queue.Appended(m, p)
+	return *p
+}
+
+// Room is how many bytes the last file still takes.
+func (l *Log) Room() int64 {
+	files := l.run.Files()
+	if len(files) == 0 {
+		return 0
+	}
+	return max(files[len(files)-1].End()-l.end.Load()-record.BlankSize, 0)
 }

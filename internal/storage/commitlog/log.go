@@ -28,6 +28,7 @@ type Log struct {
 		last     mq.LogOffset  // start of the last record, -1 when there is none
 		lastTime int64         // its store time, ms
 		started  bool
+		placed   Placed // of the record being appended
 	}
 
 	flush sync.Mutex    // one flush at a time

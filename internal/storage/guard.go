@@ -1,0 +1,173 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"time"
+
+	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/vfs"
+)
+
+// The disk guard stands between users and a full disk. Two things make it refuse
+// their messages: the disk is used above a limit, or there is no room for the
+// next file. What the broker moves itself goes on, to the last byte of the last
+// file, of which the guard keeps the end (Config.Reserve) for that purpose. The
+// queues and small documents, which need new room all the time, get that of
+// DIR/sundial/reserve, a file that holds nothing and is given up then. When
+// there is room again, users are let in and the file is made again.
+
+// diskUsed is how full the disk is, in percent rounded up, as RocketMQ counts:
+// the least used of the directories of the log, but not less than that of the
+// queues. path is the one that counts.
+func (s *Store) diskUsed() (percent int, path string, err error) {
+	percent = math.MaxInt
+	for _, dir := range s.cfg.logDirs() {
+		p, err := s.usedPercent(dir)
+		if err != nil {
+			return 0, dir, err
+		}
+		if p < percent {
+			percent, path = p, dir
+		}
+	}
+	p, err := s.usedPercent(s.cfg.Dir)
+	if err != nil {
+		return 0, s.cfg.Dir, err
+	}
+	if p > percent {
+		percent, path = p, s.cfg.Dir
+	}
+	return percent, path, nil
+}
+
+func (s *Store) usedPercent(dir string) (int, error) {
+	u, err := s.fs.Usage(dir)
+	if err != nil {
+		return 0, fmt.Errorf("usage of the disk of %s: %w", dir, err)
+	}
+	return int(math.Ceil(u.Ratio() * 100)), nil
+}
+
+// guardDisk looks at the disk until ctx is done.
+func (s *Store) guardDisk(ctx context.Context) {
+	tick := time.NewTicker(s.cfg.Expiry.GuardInterval)
+	defer tick.Stop()
+	for {
+		if err := s.lookAtDisk(); err != nil {
+			s.note.Error("disk guard", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// lookAtDisk decides whether users may send.
+func (s *Store) lookAtDisk() error {
+	e := s.cfg.Expiry
+	used, path, err := s.diskUsed()
+	if err != nil {
+		return err
+	}
+	limit, key := e.Warning, "diskSpaceWarningLevelRatio"
+	if e.RefuseAtForced {
+		limit, key = e.Forced, "diskSpaceCleanForciblyRatio"
+	}
+	// Below the limit is not enough to be let in again: it must be worth it.
+	back := min(limit-1, e.Forced)
+	was := s.refused.Load()
+	var why error
+	switch spare := s.log.Segments().SpareError(); {
+	case used > limit, was != nil && used > back && s.byUsage:
+		s.byUsage = true
+		why = fmt.Errorf("%w: the disk of %s is %d%% full, messages are refused above %d%% (%s) and accepted again at %d%%", mq.ErrUnavailable, path, used, limit, key, back)
+	default:
+		s.byUsage = false
+		if s.queuesFull.Load() {
+			why = fmt.Errorf("%w: the disk of %s is full: queue entries cannot be written", mq.ErrUnavailable, s.cfg.Dir)
+		}
+		s.noSpare.Store(nil)
+		if spare != nil {
+			spare = fmt.Errorf("%w: no room for the next commit log file: %w", mq.ErrUnavailable, spare)
+			s.noSpare.Store(&spare)
+		}
+	}
+	switch {
+	case why != nil:
+		s.refused.Store(&why)
+	case was != nil:
+		s.refused.Store(nil)
+	}
+	if (why != nil) != (was != nil) {
+		if why != nil {
+			s.note.Error("messages are refused", "err", why)
+		} else {
+			s.note.Info("messages are accepted again", "path", path, "used", used)
+		}
+	}
+	return s.keepReserve(s.queuesFull.Load() || s.noSpare.Load() != nil, why == nil && used <= back)
+}
+
+// reserveTail is how much at the end of the last file is kept from users when no
+// further file can be made.
+func (s *Store) reserveTail() int64 { return min(s.cfg.Reserve, s.cfg.LogFileSize/4) }
+
+// refusal is why a user's message of size bytes is not accepted now, or nil.
+func (s *Store) refusal(size int) error {
+	if p := s.refused.Load(); p != nil {
+		return *p
+	}
+	if p := s.noSpare.Load(); p != nil && s.log.Room()-int64(size) < s.reserveTail() {
+		return *p
+	}
+	return nil
+}
+
+// keepReserve gives the reserve file up when the disk is full and makes it again
+// when there is room.
+func (s *Store) keepReserve(full, room bool) error {
+	if s.cfg.Reserve == 0 {
+		return nil
+	}
+	path := s.cfg.own("reserve")
+	_, err := s.fs.Stat(path)
+	there := err == nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	switch {
+	case there && full:
+		s.note.Warn("the disk is full: the reserve is given up", "file", path, "bytes", s.cfg.Reserve)
+		return s.fs.Remove(path)
+	case !there && !full && room:
+		return s.makeReserve(path)
+	}
+	return nil
+}
+
+func (s *Store) makeReserve(path string) error {
+	// Not with the last room there is: what follows may need it more.
+	u, err := s.fs.Usage(s.cfg.own(""))
+	if err != nil || u.Available < 4*uint64(s.cfg.Reserve) {
+		return err
+	}
+	f, err := s.fs.Create(path)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(f.Allocate(s.cfg.Reserve), f.Close())
+	if err != nil {
+		rm := s.fs.Remove(path)
+		if vfs.IsNoSpace(err) {
+			return rm
+		}
+		return errors.Join(err, rm)
+	}
+	return nil
+}
