@@ -69,8 +69,12 @@ func (s *Store) ExpireNow(ctx context.Context) (int, error) { return s.expire(ct
 // expire is one look: which rule applies now, how many files it lets go, and
 // then what followed from the log.
 func (s *Store) expire(ctx context.Context, asked bool) (int, error) {
-	s.expiring.Lock()
-	defer s.expiring.Unlock()
+	select {
+	case s.expiring <- struct{}{}:
+		defer func() { <-s.expiring }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
 	e := s.cfg.Expiry
 	used, path, err := s.diskUsed()
 	if err != nil {
@@ -119,6 +123,9 @@ func (s *Store) dropFiles(ctx context.Context, forced bool, used int, path strin
 			break
 		}
 		from, to := mq.LogOffset(f.Start()), mq.LogOffset(f.End())
+		if err := s.cover(to); err != nil {
+			return gone, err
+		}
 		if !run.Drop() {
 			break
 		}
@@ -146,6 +153,18 @@ func (s *Store) dropFiles(ctx context.Context, forced bool, used int, path strin
 		s.cfg.OnLost(lostFrom, lostTo)
 	}
 	return gone, nil
+}
+
+// cover saves if what was saved last lies before end: a start after a crash must
+// not look for what was deleted.
+func (s *Store) cover(end mq.LogOffset) error {
+	if s.coveredEnd() >= end {
+		return nil
+	}
+	if err := s.log.Flush(); err != nil {
+		return err
+	}
+	return s.save(false)
 }
 
 func (s *Store) expired(f *segment.File) (bool, error) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/record"
 	"github.com/sundial-mq/sundial/internal/vfs"
 	"github.com/sundial-mq/sundial/internal/vfs/memfs"
 )
@@ -182,71 +183,76 @@ func TestRefusingInsteadOfDeletingIsASetting(t *testing.T) {
 
 func TestDeliveriesHaveTheReserve(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		disk := memfs.New(1)
-		cfg := tinyConfig()
-		cfg.Reserve = 2 << 10
-		cfg.Index = false
-		disk.SetLimit(1 << 20)
-		disk.SetUsage(usage(50)) // as with a quota: the disk has room, we have not
-		s, err := Open(disk, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop := running(t, s)
-		pass(2 * time.Second)
-		if _, err := disk.Stat(cfg.own("reserve")); err != nil {
-			t.Fatalf("no reserve: %v", err)
-		}
-		fill(t, s, 2)
-		pass(2 * time.Second) // the file after the last is made in advance
-		disk.SetLimit(disk.Used())
-		users := 0
-		for {
-			_, err := s.Append(message("T", 0, strings.Repeat("u", 500)))
-			if err != nil {
-				if !errors.Is(err, mq.ErrUnavailable) || !strings.Contains(err.Error(), "no room") {
+	for _, c := range []struct {
+		name string
+		left int64 // bytes on the disk when the next file is wanted
+		text string
+	}{
+		{"no room for a file", 40 << 10, "no room for the next commit log file"},
+		{"no room at all", 0, "/data/store"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				disk := memfs.New(1)
+				cfg := tinyConfig()
+				cfg.LogFileSize, cfg.QueueFileSize = 64<<10, 6000
+				cfg.Reserve = 16 << 10
+				cfg.Index = false
+				disk.SetLimit(4 << 20)
+				disk.SetUsage(usage(50)) // as with a quota: the disk has room, we have not
+				s, err := Open(disk, cfg)
+				if err != nil {
 					t.Fatal(err)
 				}
-				break
-			}
-			users++
-			pass(2 * time.Second)
-		}
-		if _, err := disk.Stat(cfg.own("reserve")); err == nil {
-			t.Error("the reserve file is still there")
-		}
-		delivered := 0
-		for {
-			if _, err := s.AppendInternal(message("T", 0, strings.Repeat("d", 500))); err != nil {
+				stop := running(t, s)
+				defer stop()
+				pass(2 * time.Second)
+				if _, err := disk.Stat(cfg.own("reserve")); err != nil {
+					t.Fatalf("no reserve: %v", err)
+				}
+				fill(t, s, 2)
+				pass(2 * time.Second) // what is made in advance is made
+				disk.SetLimit(disk.Used() + c.left)
+				send := func(by func(*record.Message) (Appended, error)) (n int, err error) {
+					for ; err == nil; n++ {
+						_, err = by(message("T", 0, strings.Repeat("u", 500)))
+						pass(2 * time.Second)
+					}
+					return n - 1, err
+				}
+				users, err := send(s.Append)
+				if !errors.Is(err, mq.ErrUnavailable) || !strings.Contains(err.Error(), c.text) {
+					t.Errorf("users are refused: %v", err)
+				}
+				delivered, err := send(s.AppendInternal)
 				if !errors.Is(err, mq.ErrUnavailable) {
-					t.Fatal(err)
+					t.Errorf("deliveries are refused: %v", err)
 				}
-				break
-			}
-			delivered++
-		}
-		if users == 0 || delivered < 2 || delivered > 4 {
-			t.Errorf("%d messages of users, then %d deliveries fit", users, delivered)
-		}
-		disk.SetLimit(1 << 20)
-		pass(5 * time.Second)
-		if _, err := s.Append(message("T", 0, "again")); err != nil {
-			t.Errorf("with room again: %v", err)
-		}
-		if _, err := disk.Stat(cfg.own("reserve")); err != nil {
-			t.Errorf("the reserve was not made again: %v", err)
-		}
-		if err := s.Check(nil); err != nil {
-			t.Error(err)
-		}
-		stop()
-	})
+				if users == 0 || delivered < 20 {
+					t.Errorf("%d messages of users, then %d deliveries fit", users, delivered)
+				}
+				disk.SetLimit(4 << 20)
+				pass(5 * time.Second)
+				if _, err := s.Append(message("T", 0, "again")); err != nil {
+					t.Errorf("with room again: %v", err)
+				}
+				if _, err := disk.Stat(cfg.own("reserve")); err != nil {
+					t.Errorf("the reserve was not made again: %v", err)
+				}
+				if err := s.Check(nil); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }
 
 func TestAFileIsNotPulledFromUnderItsReader(t *testing.T) {
 	t.Parallel()
-	onDisk(t, func(c *Config) { c.Index, c.Expiry.ForceAfter, c.Expiry.GuardInterval = false, time.Minute, time.Minute }, func(t *testing.T, disk *memfs.FS, s *Store) {
+	onDisk(t, func(c *Config) {
+		c.Index, c.Expiry.ForceAfter, c.Expiry.GuardInterval = false, time.Minute, time.Minute
+	}, func(t *testing.T, disk *memfs.FS, s *Store) {
 		fill(t, s, 4)
 		key := mq.QueueKey{Topic: "T"}
 		f := s.Fetch(FetchRequest{Queue: key, From: 0})

@@ -12,14 +12,17 @@ import (
 	"github.com/sundial-mq/sundial/internal/vfs"
 )
 
-// The disk guard stands between users and a full disk. Two things make it refuse
-// their messages: the disk is used above a limit, or there is no room for the
-// next file. What the broker moves itself goes on, to the last byte of the last
-// file, of which the guard keeps the end (Config.Reserve) for that purpose. The
-// queues and small documents, which need new room all the time, get that of
-// DIR/sundial/reserve, a file that holds nothing and is given up then. When
-// there is room again, users are let in and the file is made again.
-
+// The disk guard stands between users and a full disk. Three things make it
+// refuse their messages, but not what the broker moves itself:
+//
+// The disk is used above a limit.
+//
+// There is no room for the next commit log file. Users may write the last file
+// but for its end (Config.Reserve), which is kept for deliveries.
+//
+// Queue entries find no room. They and the small documents get that of
+// DIR/sundial/reserve, a file that holds nothing and is given up then; users
+// wait until it can be made again.
 // diskUsed is how full the disk is, in percent rounded up, as RocketMQ counts:
 // the least used of the directories of the log, but not less than that of the
 // queues. path is the one that counts.
@@ -89,8 +92,8 @@ func (s *Store) lookAtDisk() error {
 		why = fmt.Errorf("%w: the disk of %s is %d%% full, messages are refused above %d%% (%s) and accepted again at %d%%", mq.ErrUnavailable, path, used, limit, key, back)
 	default:
 		s.byUsage = false
-		if s.queuesFull.Load() {
-			why = fmt.Errorf("%w: the disk of %s is full: queue entries cannot be written", mq.ErrUnavailable, s.cfg.Dir)
+		if s.queuesFull.Load() || s.reserveUsed {
+			why = fmt.Errorf("%w: the disk of %s is full, messages are accepted again when %d bytes are free there", mq.ErrUnavailable, s.cfg.Dir, s.reserveNeeds())
 		}
 		s.noSpare.Store(nil)
 		if spare != nil {
@@ -111,7 +114,7 @@ func (s *Store) lookAtDisk() error {
 			s.note.Info("messages are accepted again", "path", path, "used", used)
 		}
 	}
-	return s.keepReserve(s.queuesFull.Load() || s.noSpare.Load() != nil, why == nil && used <= back)
+	return s.keepReserve(s.queuesFull.Load())
 }
 
 // reserveTail is how much at the end of the last file is kept from users when no
@@ -131,43 +134,47 @@ func (s *Store) refusal(size int) error {
 
 // keepReserve gives the reserve file up when the disk is full and makes it again
 // when there is room.
-func (s *Store) keepReserve(full, room bool) error {
+func (s *Store) keepReserve(full bool) error {
 	if s.cfg.Reserve == 0 {
 		return nil
 	}
 	path := s.cfg.own("reserve")
 	_, err := s.fs.Stat(path)
-	there := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	switch {
+	switch there := err == nil; {
 	case there && full:
 		s.note.Warn("the disk is full: the reserve is given up", "file", path, "bytes", s.cfg.Reserve)
+		s.reserveUsed = true
 		return s.fs.Remove(path)
-	case !there && !full && room:
-		return s.makeReserve(path)
+	case !there && !full:
+		made, err := s.makeReserve(path)
+		s.reserveUsed = s.reserveUsed && !made
+		return err
 	}
 	return nil
 }
 
-func (s *Store) makeReserve(path string) error {
-	// Not with the last room there is: what follows may need it more.
+// reserveNeeds is how much room there must be for the reserve to be made: not
+// the last there is, because what follows may need that more.
+func (s *Store) reserveNeeds() uint64 { return 2 * uint64(s.cfg.Reserve) }
+
+func (s *Store) makeReserve(path string) (made bool, err error) {
 	u, err := s.fs.Usage(s.cfg.own(""))
-	if err != nil || u.Available < 4*uint64(s.cfg.Reserve) {
-		return err
+	if err != nil || u.Available < s.reserveNeeds() {
+		return false, err
 	}
 	f, err := s.fs.Create(path)
 	if err != nil {
-		return err
+		return false, err
 	}
-	err = errors.Join(f.Allocate(s.cfg.Reserve), f.Close())
-	if err != nil {
-		rm := s.fs.Remove(path)
-		if vfs.IsNoSpace(err) {
-			return rm
-		}
-		return errors.Join(err, rm)
+	if err = errors.Join(f.Allocate(s.cfg.Reserve), f.Close()); err == nil {
+		return true, nil
 	}
-	return nil
+	rm := s.fs.Remove(path)
+	if vfs.IsNoSpace(err) {
+		return false, rm
+	}
+	return false, errors.Join(err, rm)
 }

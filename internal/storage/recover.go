@@ -101,8 +101,9 @@ func (r *recovery) readMarks() error {
 	if r.trusted {
 		r.from = max(r.from, st.covered.End)
 	}
-	if found && !r.trusted && !r.stranger {
-		// Nobody else was here, and yet the log is not the one we wrote.
+	if found && !r.trusted && !r.stranger && st.covered.End >= s.log.First() {
+		// Nobody else was here, and yet the log is not the one we wrote. (One that
+		// begins behind what we wrote has only lost its oldest files.)
 		err := fmt.Errorf("the log does not hold the record at %d that was known to be on disk", st.covered.Last)
 		if !s.cfg.AcceptDamage {
 			return &mq.CorruptionError{File: s.cfg.logDirs()[0], Offset: int64(st.covered.Last), Err: err}

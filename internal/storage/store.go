@@ -45,12 +45,14 @@ type Store struct {
 	manifest      manifest
 
 	pins       pins
-	expiring   sync.Mutex            // held by whoever deletes files
+	expiring   chan struct{}         // holds one while somebody deletes files
 	queuesFull atomic.Bool           // the last flush of the queues found no room on the disk
 	refused    atomic.Pointer[error] // why users' messages are refused now
 	noSpare    atomic.Pointer[error] // why there will be no next commit log file
-	byUsage    bool                  // refused because of the limit; owner: the disk guard
-	stats      counters
+	// Owner: the disk guard.
+	byUsage     bool // refused because of the limit
+	reserveUsed bool // the reserve file was given up
+	stats       counters
 
 	closing struct {
 		sync.Mutex
@@ -65,7 +67,7 @@ func Open(fsys vfs.FS, cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("store settings: %w", err)
 	}
-	s := &Store{fs: fsys, cfg: cfg, note: cfg.Log}
+	s := &Store{fs: fsys, cfg: cfg, note: cfg.Log, expiring: make(chan struct{}, 1)}
 	if s.note == nil {
 		s.note = slog.New(slog.DiscardHandler)
 	}

@@ -139,7 +139,7 @@ func (l *Log) Close() error {
 	l.mu.Lock()
 	started := l.mu.started
 	l.mu.Unlock()
-	if started && l.Err() == nil {
+	if started {
 		err = l.Flush()
 	}
 	_ = l.fail(fmt.Errorf("%w: the store is closed", mq.ErrUnavailable))
