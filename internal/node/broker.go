@@ -48,11 +48,11 @@ type broker struct {
 func (p *parts) listenBroker(names *nameServer) (*broker, error) {
 	b := &broker{cfg: p.cfg.Broker}
 	var err error
-	if b.ln, err = p.listen("broker", b.cfg.Port, "listenPort"); err != nil {
+	if b.ln, err = p.listen("broker", b.cfg.Port, "--set listenPort=N"); err != nil {
 		return nil, err
 	}
 	if b.cfg.FastPort >= 0 {
-		if b.fast, err = p.listen("broker's second port (for old clients)", b.cfg.FastPort, "fastListenPort"); err != nil {
+		if b.fast, err = p.listen("broker's second port (for old clients)", b.cfg.FastPort, "--set fastListenPort=N"); err != nil {
 			return nil, err
 		}
 		p.at.Fast = localAddr(b.fast)

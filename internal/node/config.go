@@ -89,7 +89,7 @@ type Config struct {
 
 // NameServerConfig is the name server's part.
 type NameServerConfig struct {
-	// Port is where it listens (listenPort in namesrv.conf, --namesrv-port); 0 is any free port.
+	// Port is where it listens (listenPort in namesrv.conf, namesrvListenPort beside a broker); 0 is any free port.
 	Port int
 
 	API    nameapi.Config

@@ -21,7 +21,7 @@ type nameServer struct {
 func (p *parts) listenNameServer() (*nameServer, error) {
 	n := &nameServer{cfg: p.cfg.NameServer}
 	var err error
-	if n.ln, err = p.listen("name server", n.cfg.Port, "--namesrv-port"); err != nil {
+	if n.ln, err = p.listen("name server", n.cfg.Port, "--set namesrvListenPort=N"); err != nil {
 		return nil, err
 	}
 	at := localAddr(n.ln)
