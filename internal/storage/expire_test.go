@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,8 +109,9 @@ func TestAFullDiskLetsTheOldestGoAndSaysWhatIsLost(t *testing.T) {
 		if s.log.First() != 0 {
 			t.Fatal("at 80 percent a file went before its time")
 		}
-		pinned := mq.LogOffset(8192*4 + 5)
-		s.Pin("a test", func() mq.LogOffset { return pinned })
+		var pinned atomic.Int64
+		pinned.Store(8192*4 + 5)
+		s.Pin("a test", func() mq.LogOffset { return mq.LogOffset(pinned.Load()) })
 		disk.SetUsage(usage(87))
 		pass(time.Minute)
 		if got := s.log.First(); got != 8192*4 {
@@ -121,7 +123,7 @@ func TestAFullDiskLetsTheOldestGoAndSaysWhatIsLost(t *testing.T) {
 		if _, err := s.Append(message("T", 0, "still")); err != nil {
 			t.Fatal(err)
 		}
-		pinned = math.MaxInt64
+		pinned.Store(math.MaxInt64)
 		pass(time.Minute)
 		if n := len(s.log.Segments().Files()); n != 1 {
 			t.Fatalf("without the pin %d files are left", n)
