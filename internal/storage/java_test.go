@@ -121,6 +121,10 @@ func put(t testing.TB, disk vfs.FS, path string, content []byte) {
 	}
 }
 
+func crc(b []byte) uint32 { return crc32.ChecksumIEEE(b) }
+
+func hex(n uint32) string { return fmt.Sprintf("%08X", n) }
+
 func number(v any) int64 { return int64(v.(float64)) }
 
 // serves compares a store with what is true about it.
@@ -143,7 +147,7 @@ func serves(t *testing.T, s *Store, truth javaStore) {
 		if f.Status != Found || f.Count != 1 {
 			t.Fatalf("queue %v at %d: %v", key, off, f.Status)
 		}
-		if got, want := crc32.ChecksumIEEE(f.Chunks[0]), uint32(number(r[5])); got != want || len(f.Chunks[0]) != int(number(r[4])) {
+		if got, want := crc(f.Chunks[0]), uint32(number(r[5])); got != want || len(f.Chunks[0]) != int(number(r[4])) {
 			t.Errorf("queue %v at %d: other bytes than RocketMQ sent", key, off)
 		}
 		f.Release()

@@ -303,6 +303,9 @@ func (s *Store) entryOf(v record.View) consumequeue.Entry {
 // from 0 again.
 func (r *recovery) enter(q *consumequeue.Queue, v record.View) error {
 	off := v.QueueOffset()
+	if off >= q.Max() && v.LogOffset() < q.End() {
+		return nil // of a former life of the topic, which had more messages
+	}
 	if off < q.Max() {
 		if off < q.Min() {
 			return nil

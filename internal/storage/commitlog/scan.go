@@ -81,7 +81,7 @@ func (l *Log) Scan(s Scan) (Tail, error) {
 				return t, err
 			}
 		}
-		next, err := s.scanFile(f, &t, at)
+		next, err := l.scanFile(&s, f, &t, at)
 		f.Release()
 		if err != nil || t.Why != nil {
 			return t, err
@@ -96,7 +96,7 @@ func (l *Log) Scan(s Scan) (Tail, error) {
 
 // scanFile visits the records of one file. It returns where the next file
 // begins, or sets t.Why.
-func (s *Scan) scanFile(f *File, t *Tail, at mq.LogOffset) (mq.LogOffset, error) {
+func (l *Log) scanFile(s *Scan, f *File, t *Tail, at mq.LogOffset) (mq.LogOffset, error) {
 	b := f.Bytes()
 	start := mq.LogOffset(f.Start())
 	report := at + progressEvery
@@ -109,6 +109,12 @@ func (s *Scan) scanFile(f *File, t *Tail, at mq.LogOffset) (mq.LogOffset, error)
 			next, ok := findRecord(b, start, at+1)
 			if !ok {
 				next = mq.LogOffset(f.End())
+				_, file, peekErr := l.Peek(next)
+				if peekErr != nil { // nothing comes after it: the log ends here
+					t.End, t.Why, t.File, t.FileOffset = at, err, f.Path(), int64(at-start)
+					return at, nil
+				}
+				file.Release()
 			}
 			if s.OnDamage != nil {
 				s.OnDamage(at, next, &mq.CorruptionError{File: f.Path(), Offset: int64(at - start), Err: err})
