@@ -12,7 +12,16 @@ import org.apache.rocketmq.common.message.*;
  * Arguments: name server address, topic. Ends with 0 and one line of figures when all is as it should be.
  */
 public class Smoke {
-    public static void main(String[] args) throws Exception {
+    public static void main(String[] args) {
+        try {
+            run(args);
+        } catch (Throwable e) { // other threads would keep the process alive
+            e.printStackTrace(System.out);
+            fail(e.toString());
+        }
+    }
+
+    static void run(String[] args) throws Exception {
         String namesrv = args[0], topic = args[1];
         Map<String, List<MessageExt>> got = new ConcurrentHashMap<>();
         Map<String, Long> arrived = new ConcurrentHashMap<>();

@@ -21,6 +21,9 @@ func (a *API) getRoute(_ *server.Conn, req *remoting.Command) (*remoting.Command
 	}
 	r, found := a.routes.Route(h.Topic)
 	if !found {
+		r, found = a.routes.RetryRoute(h.Topic)
+	}
+	if !found {
 		if now := time.Now(); !a.routes.Ready(now) {
 			return nil, fmt.Errorf("%w: name server not ready: no broker has registered since it started (asked for topic %s)", mq.ErrSystem, h.Topic)
 		}

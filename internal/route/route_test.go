@@ -403,3 +403,25 @@ func BenchmarkRoute(b *testing.B) {
 		table.Route("t")
 	}
 }
+
+func TestR07RetryTopicIsFoundBeforeTheFirstHeartbeatMakesIt(t *testing.T) {
+	t.Parallel()
+	table := newTable(t)
+	if _, found := table.RetryRoute("%RETRY%g"); found {
+		t.Error("a retry route without brokers")
+	}
+	register(t, table, whole(broker("a", 0, "1:1", 1, mq.TopicAutoCreate)), start)
+	register(t, table, whole(broker("b", 0, "2:1", 1, "t")), start)
+	r, found := table.RetryRoute("%RETRY%g")
+	if !found || len(r.Queues) != 1 || r.Queues[0] != (Queues{Broker: "a", Perm: 6, Read: 1, Write: 1}) || len(r.Brokers) != 1 {
+		t.Errorf("retry route %+v, found %v; want one queue on a, the one that makes topics", r, found)
+	}
+	for _, topic := range []string{"t", "g", "%DLQ%g", "%RETRY%", "%RETRY%g g"} {
+		if _, found := table.RetryRoute(topic); found {
+			t.Errorf("a retry route for %q", topic)
+		}
+	}
+	if q, _ := table.Route(mq.TopicAutoCreate); q.Queues[0].Perm == 0 || q.Queues[0].Read != 4 {
+		t.Errorf("asking changed the table: %+v", q.Queues)
+	}
+}

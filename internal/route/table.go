@@ -176,6 +176,24 @@ func (b *Broker) copy() Broker {
 	return c
 }
 
+// RetryRoute is the route that a group's retry topic will have when its first
+// consumer has said hello: every broker that makes topics by itself. A consumer
+// asks for this route before its first heartbeat and then not again for half a
+// minute; without it a message that fails meanwhile waits that long for its
+// first retry. found is false when topic is no retry topic or no broker makes
+// topics.
+func (t *Table) RetryRoute(topic string) (r Route, found bool) {
+	group, isRetry := strings.CutPrefix(topic, mq.RetryPrefix)
+	if !isRetry || mq.ValidGroup(group) != nil {
+		return Route{}, false
+	}
+	r, found = t.Route(mq.TopicAutoCreate)
+	for i, q := range r.Queues {
+		r.Queues[i] = Queues{Broker: q.Broker, Read: 1, Write: 1, Perm: mq.PermRead | mq.PermWrite}
+	}
+	return r, found
+}
+
 // Brokers lists all broker groups by name.
 func (t *Table) Brokers() []Broker {
 	t.mu.RLock()
