@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -176,9 +175,7 @@ func (a *admin) show(doc any, header table.Row, rows []table.Row) error {
 	}
 	t := table.NewWriter()
 	t.SetOutputMirror(a.out)
-	style := table.StyleLight
-	style.Format.Header = text.FormatDefault
-	t.SetStyle(style)
+	t.SetStyle(plainStyle())
 	t.AppendHeader(header)
 	t.AppendRows(rows)
 	if len(rows) == 0 {
@@ -190,11 +187,13 @@ func (a *admin) show(doc any, header table.Row, rows []table.Row) error {
 }
 
 // document writes JSON.
-func (a *admin) document(doc any) error {
-	e := json.NewEncoder(a.out)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(doc)
+func (a *admin) document(doc any) error { return writeJSON(a.out, doc) }
+
+// plainStyle is how all tables look.
+func plainStyle() table.Style {
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	return style
 }
 
 // done says what was done, unless a program reads.

@@ -63,6 +63,6 @@ func rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 	})
-	root.AddCommand(serveCommand(), quickstartCommand(), adminCommand(), configCommand(), versionCommand())
+	root.AddCommand(serveCommand(), quickstartCommand(), adminCommand(), configCommand(), storeCommand(), benchCommand(), versionCommand())
 	return root
 }
