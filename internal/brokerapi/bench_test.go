@@ -23,6 +23,7 @@ import (
 	"github.com/sundial-mq/sundial/internal/remoting"
 	"github.com/sundial-mq/sundial/internal/remoting/server"
 	"github.com/sundial-mq/sundial/internal/storage"
+	"github.com/sundial-mq/sundial/internal/vfs"
 	"github.com/sundial-mq/sundial/internal/vfs/memfs"
 )
 
@@ -44,6 +45,7 @@ type options struct {
 	storage func(*storage.Config)
 	fetch   func(*fetch.Config)
 	produce func(*produce.Config)
+	disk    func(vfs.FS) vfs.FS
 }
 
 func newBench(t *testing.T, o options) *bench {
@@ -55,7 +57,10 @@ func newBench(t *testing.T, o options) *bench {
 		}
 	}
 	b := &bench{t: t, conns: make(chan net.Conn)}
-	disk := memfs.New(1)
+	var disk vfs.FS = memfs.New(1)
+	if o.disk != nil {
+		disk = o.disk(disk)
+	}
 	reg := metric.NewRegistry()
 	p := &b.parts
 	p.Metrics = reg

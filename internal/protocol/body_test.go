@@ -123,7 +123,7 @@ func TestRecordedBodiesAreAllTried(t *testing.T) {
 	}
 }
 
-func readFixture(t *testing.T, name string) []byte {
+func readFixture(t testing.TB, name string) []byte {
 	t.Helper()
 	src, err := os.ReadFile(filepath.Join("testdata", "json", name+".json"))
 	if err != nil {
