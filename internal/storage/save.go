@@ -93,7 +93,15 @@ func (s *Store) path(name string) string { return filepath.Join(s.cfg.Dir, name)
 
 // markRunning writes abort, whose presence means that the stop was not clean.
 func (s *Store) markRunning() error {
-	return s.writeText(s.path("abort"), strconv.Itoa(s.cfg.ProcessID))
+	f, err := s.fs.Create(s.path("abort"))
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt([]byte(strconv.Itoa(s.cfg.ProcessID)), 0)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", s.path("abort"), err)
+	}
+	return s.fs.SyncDir(s.cfg.Dir)
 }
 
 func (s *Store) markStopped() error {
@@ -101,20 +109,6 @@ func (s *Store) markStopped() error {
 		return err
 	}
 	return s.fs.SyncDir(s.cfg.Dir)
-}
-
-func (s *Store) writeText(path, text string) error {
-	f, err := s.fs.Create(path)
-	if err != nil {
-		return err
-	}
-	if _, err = f.WriteAt([]byte(text), 0); err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return s.fs.SyncDir(filepath.Dir(path))
 }
 
 // coveredEnd is the log position that the last save covers.

@@ -84,14 +84,6 @@ func (s *Store) open() error {
 	if err := s.takeLock(); err != nil {
 		return err
 	}
-	for _, dir := range s.cfg.logDirs() {
-		if s.cfg.ReadOnly {
-			break
-		}
-		if err := makeDir(s.fs, dir); err != nil {
-			return err
-		}
-	}
 	logConfig := s.cfg.logConfig()
 	if s.cfg.SyncFlush {
 		logConfig.OnDurable = s.dispatch.upTo
@@ -111,12 +103,10 @@ func (s *Store) takeLock() error {
 	if s.cfg.ReadOnly {
 		return nil
 	}
-	var err error
-	for _, dir := range []string{s.cfg.Dir, s.cfg.own(""), s.path("consumequeue")} {
-		if err := makeDir(s.fs, dir); err != nil {
-			return err
-		}
+	if err := s.makeDirs(); err != nil {
+		return err
 	}
+	var err error
 	path := filepath.Join(s.cfg.Dir, "lock")
 	if s.lock, err = s.fs.Lock(path); err != nil {
 		if errors.Is(err, vfs.ErrLocked) {
@@ -232,21 +222,39 @@ type counters struct {
 	Bytes    atomic.Int64
 }
 
-// makeDir makes a directory and those above it, durably. An earlier process may
-// have made it and died before that was durable.
-func makeDir(fsys vfs.FS, dir string) error {
-	parent := filepath.Dir(dir)
-	if _, err := fsys.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		if _, err := fsys.Stat(parent); errors.Is(err, fs.ErrNotExist) && parent != dir {
-			if err := makeDir(fsys, parent); err != nil {
-				return err
-			}
-		}
-		if err := fsys.MkdirAll(dir); err != nil {
+// makeDirs makes the directories of the store, durably. An earlier process may
+// have made them and died before that was durable, so their parents are synced
+// in any case.
+func (s *Store) makeDirs() error {
+	dirs := append([]string{s.cfg.own(""), s.path("consumequeue")}, s.cfg.logDirs()...)
+	parents := map[string]bool{filepath.Dir(s.cfg.Dir): true}
+	for _, dir := range dirs {
+		if err := makeDir(s.fs, dir); err != nil {
 			return err
 		}
-	} else if err != nil {
+		parents[filepath.Dir(dir)] = true
+	}
+	for dir := range parents {
+		if err := s.fs.SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeDir makes a directory and, durably, those above it.
+func makeDir(fsys vfs.FS, dir string) error {
+	if _, err := fsys.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return fsys.SyncDir(parent)
+	parent := filepath.Dir(dir)
+	if _, err := fsys.Stat(parent); errors.Is(err, fs.ErrNotExist) && parent != dir {
+		if err := makeDir(fsys, parent); err != nil {
+			return err
+		}
+		if err := fsys.SyncDir(filepath.Dir(parent)); err != nil {
+			return err
+		}
+	}
+	return fsys.MkdirAll(dir)
 }

@@ -9,7 +9,8 @@ import (
 // Config says what a run is made of.
 type Config struct {
 	// Dirs are the directories that hold the files, at least one. File number n
-	// is made in Dirs[n mod len(Dirs)]; files are found in any of them.
+	// is made in Dirs[n mod len(Dirs)]; files are found in any of them. That the
+	// directories themselves are durable is for the caller to see to.
 	Dirs []string
 
 	// FileSize is the size of every file in bytes, from 4 KiB. A run must be opened

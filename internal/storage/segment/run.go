@@ -80,11 +80,7 @@ func (r *Run) list() ([]found, error) {
 	var all []found
 	for _, dir := range r.cfg.Dirs {
 		if !r.cfg.ReadOnly {
-			err := r.fs.MkdirAll(dir)
-			if err == nil {
-				err = r.fs.SyncDir(filepath.Dir(dir))
-			}
-			if err != nil {
+			if err := r.fs.MkdirAll(dir); err != nil {
 				return nil, fmt.Errorf("make directory of segments: %w", err)
 			}
 		}
