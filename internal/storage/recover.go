@@ -311,6 +311,9 @@ func (r *recovery) enter(q *consumequeue.Queue, v record.View) error {
 			return nil
 		}
 		e, ok := q.Entry(off)
+		if ok && e.Pos == v.LogOffset() && q.Suspect(off) {
+			return q.Confirm(off, r.store.entryOf(v))
+		}
 		if ok && e.Pos >= v.LogOffset() {
 			return nil // the very one, or that of a later life of the topic
 		}

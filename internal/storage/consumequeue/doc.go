@@ -25,7 +25,8 @@
 // A file of the full size whose tail is zeros, or, after a power cut, a file
 // with any subset of the pages written since the last Sync. Open takes the
 // entries up to the first that is not valid or not above its predecessor,
-// starting where [Config.Covered] says the files are complete. A file is durable
+// starting where [Config.Covered] says the files are complete; the last one may
+// be torn, which recovery mends with [Queue.Confirm]. A file is durable
 // before its successor is made, and files are removed oldest first, so a gap
 // between files or a wrong size is damage and is refused.
 package consumequeue

@@ -2,7 +2,9 @@ package consumequeue
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/sundial-mq/sundial/internal/mq"
 )
@@ -51,23 +53,28 @@ func (q *Queue) raise(minLog mq.LogOffset) error {
 }
 
 // removeFiles removes the n oldest files, oldest first and each for good before
-// the next, so that no crash leaves a gap.
+// the next, so that no crash leaves a gap. What could not be removed stays.
 func (q *Queue) removeFiles(n int) error {
 	for ; n > 0; n-- {
+		if err := q.syncRemoved(); err != nil {
+			return err
+		}
 		q.mu.Lock()
 		f := q.mu.files[0]
 		q.mu.files = q.mu.files[1:]
-		more := len(q.mu.files) > 1
 		q.mu.Unlock()
-		if err := q.remove(f, more); err != nil {
+		if err := q.remove(f); err != nil {
+			q.mu.Lock()
+			q.mu.files = append([]*file{{path: f.path, base: f.base}}, q.mu.files...)
+			q.mu.Unlock()
 			return err
 		}
 	}
-	return nil
+	return q.syncRemoved()
 }
 
-// remove removes a file that is no longer on the list.
-func (q *Queue) remove(f *file, syncDir bool) error {
+// remove removes a file that is not on the list any more.
+func (q *Queue) remove(f *file) error {
 	for i, d := range q.dirty {
 		if d == f {
 			q.dirty = append(q.dirty[:i], q.dirty[i+1:]...)
@@ -75,14 +82,23 @@ func (q *Queue) remove(f *file, syncDir bool) error {
 		}
 	}
 	q.set.handles.drop(f)
-	if err := q.set.fs.Remove(f.path); err != nil {
+	if err := q.set.fs.Remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if !syncDir {
-		q.newFiles = true
+	q.removed = true
+	return nil
+}
+
+// syncRemoved makes durable that a file was removed.
+func (q *Queue) syncRemoved() error {
+	if !q.removed {
 		return nil
 	}
-	return q.set.fs.SyncDir(q.dir)
+	if err := q.set.fs.SyncDir(q.dir); err != nil {
+		return err
+	}
+	q.removed = false
+	return nil
 }
 
 // TruncateAt drops the entries whose records do not end at or below logEnd,
@@ -161,7 +177,11 @@ func (q *Queue) truncateIO(n int64) error {
 		f := q.mu.files[i]
 		q.mu.files = q.mu.files[:i]
 		q.mu.Unlock()
-		if err := q.remove(f, true); err != nil {
+		err := q.remove(f)
+		if err == nil {
+			err = q.syncRemoved()
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -133,6 +133,12 @@ func (q *Queue) fileFor(n int64) (*file, error) {
 	if err := q.removeFiles(stale); err != nil {
 		return nil, err
 	}
+	if n == q.firstOf(n) {
+		// The older file must not be the one that a power cut takes from.
+		if err := q.syncIO(nil); err != nil {
+			return nil, err
+		}
+	}
 	if f == nil {
 		var err error
 		if f, err = q.create(q.firstOf(n)); err != nil {
@@ -161,9 +167,6 @@ func (q *Queue) create(base int64) (*file, error) {
 			return nil, err
 		}
 		q.newDir = true
-	} else if err := q.syncIO(nil); err != nil {
-		// The older file must not be the one that a power cut takes away.
-		return nil, err
 	}
 	f := &file{path: q.path(base), base: base}
 	h, err := fsys.Create(f.path)
@@ -216,6 +219,13 @@ func (q *Queue) Sync() error {
 // syncIO syncs what is dirty. Directories are added to dirs for the caller to
 // sync, or synced here when dirs is nil.
 func (q *Queue) syncIO(dirs map[string]bool) error {
+	q.mu.Lock()
+	gone := q.mu.gone
+	q.mu.Unlock()
+	if gone {
+		q.dirty, q.newFiles, q.newDir = nil, false, false
+		return nil
+	}
 	for len(q.dirty) > 0 {
 		f := q.dirty[len(q.dirty)-1]
 		h, err := q.set.handles.acquire(f)

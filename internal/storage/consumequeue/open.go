@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"sort"
 	"strconv"
@@ -23,6 +24,7 @@ func OpenSet(fsys vfs.FS, dir string, cfg Config) (*Set, error) {
 	}
 	s.mu.queues = map[mq.QueueKey]*Queue{}
 	s.mu.topics = map[string][]*Queue{}
+	s.mu.dying = map[string][]*Queue{}
 	if err := s.load(cfg.Covered); err != nil {
 		_ = s.Close()
 		return nil, fmt.Errorf("open consume queues %s: %w", dir, err)
@@ -33,6 +35,9 @@ func OpenSet(fsys vfs.FS, dir string, cfg Config) (*Set, error) {
 func (s *Set) load(covered mq.LogOffset) error {
 	if !s.readOnly {
 		if err := s.fs.MkdirAll(s.dir); err != nil {
+			return err
+		}
+		if err := s.fs.SyncDir(filepath.Dir(s.dir)); err != nil {
 			return err
 		}
 	}
@@ -78,6 +83,9 @@ func (q *Queue) load(covered mq.LogOffset) error {
 	if len(files) == 0 {
 		return nil
 	}
+	// Unless everything was synced, nobody knows whether the files' names were.
+	unsure := covered < math.MaxInt64
+	q.newFiles, q.newDir, q.removed = unsure, unsure, unsure
 	first := files[0].base
 	end, err := q.findEnd(covered)
 	if err != nil {
@@ -88,7 +96,7 @@ func (q *Queue) load(covered mq.LogOffset) error {
 	if err != nil {
 		return err
 	}
-	if err := q.dropGarbage(end); err != nil {
+	if err := q.dropGarbage(end, covered); err != nil {
 		return err
 	}
 	q.min.Store(start)
@@ -100,7 +108,28 @@ func (q *Queue) load(covered mq.LogOffset) error {
 	q.mu.blank = false
 	last, err := q.slot(end - 1)
 	q.mu.end = last.End()
+	if last.End() > covered && !q.set.readOnly {
+		q.doubt(covered)
+		if at := end * EntrySize; (at-1)/sector != (at-EntrySize)/sector {
+			q.mu.suspect = end - 1
+		}
+	}
 	return err
+}
+
+// sector is what a disk writes whole or not at all.
+const sector = 512
+
+// doubt marks as not synced what a process wrote that did not live to sync it:
+// the kernel has it still, but who says that it is on disk.
+func (q *Queue) doubt(covered mq.LogOffset) {
+	for i := len(q.mu.files) - 1; i >= 0; i-- {
+		f := q.mu.files[i]
+		q.markDirty(f)
+		if e, err := q.slot(f.base); err == nil && e.valid() && e.Pos < covered {
+			break
+		}
+	}
 }
 
 // listFiles returns the queue's files after looking at names and sizes.
@@ -200,24 +229,42 @@ func (q *Queue) findEnd(covered mq.LogOffset) (int64, error) {
 	return next, nil
 }
 
-// dropGarbage zeroes what stands in the files behind the last entry, which
-// RocketMQ's truncation leaves there, lest it is taken for entries once those
-// before it are written.
-func (q *Queue) dropGarbage(end int64) error {
+// garbageWindow is how many slots behind the end of a strange queue are searched
+// for leftovers that zeros hide.
+const garbageWindow = 16 * readBatch
+
+// dropGarbage zeroes what stands in the files behind the last entry, lest it is
+// taken for entries once those before it are written: what RocketMQ's truncation
+// leaves, and pages that a power cut spared behind one that it took. Our own
+// leftovers of the second kind do no harm, because they speak of records that are
+// durable: the same entries come before them again.
+func (q *Queue) dropGarbage(end int64, covered mq.LogOffset) error {
+	if q.set.readOnly {
+		return nil
+	}
 	q.io.Lock()
 	defer q.io.Unlock()
+	look := int64(1)
+	if covered == 0 {
+		look = garbageWindow
+	}
+	var buf [readBatch]Entry
 	for _, f := range q.mu.files {
 		n := max(end, f.base)
-		if q.set.readOnly || n >= f.base+q.set.perFile {
-			continue
-		}
-		if e, err := q.slot(n); err != nil {
-			return err
-		} else if e == (Entry{}) {
-			continue
-		}
-		if err := q.zeroFrom(f, n); err != nil {
-			return err
+		for dirty := false; n < f.base+q.set.perFile && n < end+look && !dirty; {
+			part := buf[:min(int64(len(buf)), f.base+q.set.perFile-n, end+look-n)]
+			if _, err := q.set.readSlots(f, n, part); err != nil {
+				return err
+			}
+			for _, e := range part {
+				dirty = dirty || e != Entry{}
+			}
+			if dirty {
+				if err := q.zeroFrom(f, n); err != nil {
+					return err
+				}
+			}
+			n += int64(len(part))
 		}
 	}
 	return nil

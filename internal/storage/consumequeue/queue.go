@@ -33,21 +33,24 @@ type Queue struct {
 		base    int64     // number of blocks[0][0]
 		blocks  [][]Entry // all full but the last; an entry once there never changes
 		end     mq.LogOffset
-		blank   bool // holds no entry, so the next may have any number from max on
-		fresh   bool // placed anew since anything was written
-		busy    bool // on the set's list of queues with a tail
-		gone    bool // deleted
+		blank   bool  // holds no entry, so the next may have any number from max on
+		fresh   bool  // placed anew since anything was written
+		suspect int64 // number of an entry that a power cut may have torn, -1 for none
+		busy    bool  // on the set's list of queues with a tail
+		gone    bool  // deleted
 	}
 
 	// Guarded by io.
 	dirty    []*file // written since the last sync
-	newFiles bool    // files made or removed since the last sync of the directory
+	newFiles bool    // files made since the last sync of the directory
 	newDir   bool    // the directory itself is new
+	removed  bool    // a file was removed since the last sync of the directory
 }
 
 func newQueue(s *Set, key mq.QueueKey) *Queue {
 	q := &Queue{set: s, key: key, dir: filepath.Join(s.dir, key.Topic, strconv.Itoa(int(key.ID)))}
 	q.mu.blank = true
+	q.mu.suspect = -1
 	return q
 }
 
@@ -119,6 +122,37 @@ func (q *Queue) Place(n mq.QueueOffset) error {
 		q.placeLocked(int64(n))
 	}
 	return nil
+}
+
+// Confirm tells what entry off should be, as its record in the log says. It
+// matters for the last entry that Open found: an entry that straddles two disk
+// sectors may have lost its second part in a power cut, and looks whole all the
+// same. Recovery confirms what it finds in the log above [Config.Covered]; for
+// any other entry nothing happens.
+func (q *Queue) Confirm(off mq.QueueOffset, e Entry) error {
+	q.mu.Lock()
+	suspect := q.mu.suspect == int64(off)
+	if suspect {
+		q.mu.suspect = -1
+	}
+	q.mu.Unlock()
+	if !suspect || q.set.readOnly {
+		return nil
+	}
+	if have, ok := q.Entry(off); ok && have == e {
+		return nil
+	}
+	if err := q.Truncate(off); err != nil {
+		return err
+	}
+	return q.Append(off, e)
+}
+
+// Suspect reports whether entry off is the one to confirm.
+func (q *Queue) Suspect(off mq.QueueOffset) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.mu.suspect == int64(off)
 }
 
 // placeLocked makes n the number of the next entry of a queue without entries.

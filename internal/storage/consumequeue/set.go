@@ -28,6 +28,7 @@ type Set struct {
 		sync.RWMutex
 		queues map[mq.QueueKey]*Queue
 		topics map[string][]*Queue // by queue id
+		dying  map[string][]*Queue // of topics whose deletion has failed so far
 	}
 	// Queues that have something to flush or to sync. Locked after a queue's locks.
 	work struct {
@@ -147,13 +148,21 @@ func (s *Set) Sync() error {
 		q.io.Lock()
 		if err := q.syncIO(dirs); err != nil {
 			errs = append(errs, err)
-			s.addUnsynced(q)
 		}
 		q.io.Unlock()
 	}
 	for dir := range dirs {
 		if err := s.fs.SyncDir(dir); err != nil {
 			errs = append(errs, fmt.Errorf("sync consume queues: %w", err))
+		}
+	}
+	if len(errs) > 0 {
+		// Which directories were whose is forgotten: next time all of them.
+		for _, q := range list {
+			q.io.Lock()
+			q.newFiles, q.newDir = true, true
+			q.io.Unlock()
+			s.addUnsynced(q)
 		}
 	}
 	return errors.Join(errs...)
@@ -177,15 +186,13 @@ func (s *Set) DeleteTopic(topic string) error {
 	s.dirs.Lock()
 	defer s.dirs.Unlock()
 	s.mu.Lock()
-	list := s.mu.topics[topic]
+	list := append(s.mu.dying[topic], s.mu.topics[topic]...)
 	delete(s.mu.topics, topic)
+	s.mu.dying[topic] = list
 	for _, q := range list {
 		delete(s.mu.queues, q.key)
 	}
 	s.mu.Unlock()
-	if len(list) == 0 {
-		return nil
-	}
 	for _, q := range list {
 		if err := q.destroy(); err != nil {
 			return fmt.Errorf("delete consume queues of topic %s: %w", topic, err)
@@ -197,6 +204,9 @@ func (s *Set) DeleteTopic(topic string) error {
 	if err := s.fs.SyncDir(s.dir); err != nil {
 		return fmt.Errorf("delete consume queues of topic %s: %w", topic, err)
 	}
+	s.mu.Lock()
+	delete(s.mu.dying, topic)
+	s.mu.Unlock()
 	return nil
 }
 
