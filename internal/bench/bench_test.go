@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -221,6 +222,24 @@ func TestConfigIsChecked(t *testing.T) {
 		if err := c.Validate(); err == nil {
 			t.Errorf("%+v is valid", c)
 		}
+	}
+}
+
+func TestProblemsAreCountedByKind(t *testing.T) {
+	t.Parallel()
+	m := newMeter(2)
+	for i := range 100 {
+		m.shard(i).failed(fmt.Sprintf("busy: %d wait, limit 7", i))
+		m.shard(i).failed("other thing")
+	}
+	if got := m.totals(); got.errors != 200 || len(got.problems) != 2 || got.problems["busy: 0 wait, limit 7"] != 100 || got.problems["other thing"] != 100 {
+		t.Errorf("%+v", got.problems)
+	}
+	for i := range 10_000 {
+		m.shard(i).failed(strings.Repeat("x", i%1000))
+	}
+	if got := m.totals(); got.errors != 10_200 || len(got.problems) > 2*maxProblems+2 {
+		t.Errorf("%d errors, %d kinds", got.errors, len(got.problems))
 	}
 }
 

@@ -58,18 +58,20 @@ const maxDelayed = 50_000_000
 // A message is due the delay after the millisecond in which the broker stored it.
 // That lies between sending and answer; for most messages both are in the same
 // millisecond, so that it is known exactly. Lateness is of those. LatenessAtMost
-// is of all, counted from when they were sent, and so up to the time of their send
-// too large.
+// and LatenessAtLeast are of all, counted from when they were sent and from when
+// they were answered: where sends are slow, the truth is between the two. Without a
+// delay all three are the time from the send to the arrival.
 type DelayResult struct {
-	DelayMillis    int64      `json:"delayMillis"`
-	Lateness       *Latencies `json:"lateness"`
-	LatenessAtMost *Latencies `json:"latenessAtMost"`
-	Send           *Latencies `json:"send"` // time until the answer to a send
-	Sent           int64      `json:"sent"` // acknowledged
-	Early          int64      `json:"early"`
-	EarlyMaxMillis float64    `json:"earlyMaxMillis,omitempty"`
-	Twice          int64      `json:"twice"`
-	Lost           int64      `json:"lost"` // acknowledged and not received
+	DelayMillis     int64      `json:"delayMillis"`
+	Lateness        *Latencies `json:"lateness"`
+	LatenessAtMost  *Latencies `json:"latenessAtMost"`
+	LatenessAtLeast *Latencies `json:"latenessAtLeast"`
+	Send            *Latencies `json:"send"`                     // time until the answer to a send
+	Sent            int64      `json:"sent"`                     // acknowledged
+	Early           int64      `json:"early"`                    // before they can have been due
+	EarlyMaxMillis  float64    `json:"earlyMaxMillis,omitempty"` // by how much
+	Twice           int64      `json:"twice"`
+	Lost            int64      `json:"lost"` // acknowledged and not received
 }
 
 // Validate says everything that is wrong with the configuration.
@@ -327,7 +329,7 @@ func (d *delayed) wait(ctx context.Context, sent int64) error {
 
 // result fills in what is known of each message.
 func (d *delayed) result(r *Result, sends totals) {
-	exact, atMost := newHistogram(), newHistogram()
+	exact, atMost, atLeast := newHistogram(), newHistogram(), newHistogram()
 	res := &DelayResult{DelayMillis: d.delay.Milliseconds(), Sent: sends.messages, Twice: d.twice.Load()}
 	add := func(h *hdr.Histogram, ns int64) {
 		_ = h.RecordValue(min(max(ns/1000, 1), maxLatency))
@@ -346,12 +348,17 @@ func (d *delayed) result(r *Result, sends totals) {
 			res.EarlyMaxMillis = max(res.EarlyMaxMillis, float64(-late)/1e6)
 		}
 		add(atMost, late)
+		if d.delay == 0 {
+			add(atLeast, late)
+		} else if acked != 0 {
+			add(atLeast, arrived-d.due(acked))
+		}
 		if d.delay == 0 || acked != 0 && d.floor(sent) == d.floor(acked) {
 			add(exact, late)
 		}
 	}
-	e, m, s := latencies(exact), latencies(atMost), latencies(sends.h)
-	res.Lateness, res.LatenessAtMost, res.Send = &e, &m, &s
+	e, m, l, s := latencies(exact), latencies(atMost), latencies(atLeast), latencies(sends.h)
+	res.Lateness, res.LatenessAtMost, res.LatenessAtLeast, res.Send = &e, &m, &l, &s
 	r.Delay = res
 	r.Errors += sends.errors
 	for p, n := range sends.problems {

@@ -10,7 +10,7 @@ import (
 
 const (
 	maxLatency  = int64(10 * time.Minute / time.Microsecond)
-	maxProblems = 50 // different texts that are counted each by itself
+	maxProblems = 50 // kinds that are counted each by itself
 	maxShards   = 8
 )
 
@@ -27,9 +27,28 @@ type shard struct {
 		messages int64
 		bytes    int64
 		errors   int64
-		problems map[string]int64
+		problems map[string]*problem // by kind
 	}
 	_ [64]byte // shards are not neighbours in a cache line
+}
+
+// problem is what went wrong in the same way several times.
+type problem struct {
+	example string // the first one's text
+	n       int64
+}
+
+// kindOf is a problem's text without its numbers.
+func kindOf(text string) string {
+	b := make([]byte, 0, len(text))
+	for i := range len(text) {
+		if c := text[i]; c < '0' || c > '9' {
+			b = append(b, c)
+		} else if n := len(b); n == 0 || b[n-1] != '#' {
+			b = append(b, '#')
+		}
+	}
+	return string(b)
 }
 
 func newHistogram() *hdr.Histogram { return hdr.New(1, maxLatency, 3) }
@@ -55,31 +74,40 @@ func (s *shard) took(d time.Duration, messages, bytes int64) {
 }
 
 // failed counts what went wrong.
-func (s *shard) failed(problem string) {
-	if len(problem) > 200 {
-		problem = problem[:200] + "…"
+func (s *shard) failed(text string) {
+	if len(text) > 200 {
+		text = text[:200] + "…"
 	}
+	kind := kindOf(text)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.errors++
 	if s.mu.problems == nil {
-		s.mu.problems = make(map[string]int64)
+		s.mu.problems = make(map[string]*problem)
 	}
-	if _, known := s.mu.problems[problem]; !known && len(s.mu.problems) >= maxProblems {
-		problem = "other"
+	p := s.mu.problems[kind]
+	if p == nil {
+		if len(s.mu.problems) >= maxProblems {
+			kind, text = "other", "other"
+		}
+		if p = s.mu.problems[kind]; p == nil {
+			p = &problem{example: text}
+			s.mu.problems[kind] = p
+		}
 	}
-	s.mu.problems[problem]++
+	p.n++
 }
 
 // totals are all shards together.
 type totals struct {
 	h                       *hdr.Histogram
 	messages, bytes, errors int64
-	problems                map[string]int64
+	problems                map[string]int64 // by example
 }
 
 func (m *meter) totals() totals {
 	t := totals{h: newHistogram()}
+	examples := make(map[string]string) // of each kind the same, whichever shard saw it
 	for i := range m.shards {
 		s := &m.shards[i]
 		s.mu.Lock()
@@ -87,11 +115,14 @@ func (m *meter) totals() totals {
 		t.messages += s.mu.messages
 		t.bytes += s.mu.bytes
 		t.errors += s.mu.errors
-		for p, n := range s.mu.problems {
+		for kind, p := range s.mu.problems {
 			if t.problems == nil {
 				t.problems = make(map[string]int64)
 			}
-			t.problems[p] += n
+			if examples[kind] == "" {
+				examples[kind] = p.example
+			}
+			t.problems[examples[kind]] += p.n
 		}
 		s.mu.Unlock()
 	}

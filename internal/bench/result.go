@@ -30,7 +30,8 @@ type Result struct {
 	// consumer.
 	Latency *Latencies `json:"latency"`
 
-	// Errors counts what failed, Problems tells by what.
+	// Errors counts what failed. Problems tells how often by what: the text of the
+	// first of those that differ only in numbers.
 	Errors   int64            `json:"errors"`
 	Problems map[string]int64 `json:"problems,omitempty"`
 
