@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -20,20 +21,26 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := rootCommand().ExecuteContext(ctx)
-	if err == nil {
-		return 0
+	if _, said := errors.AsType[exitCode](err); err != nil && !said {
+		fmt.Fprintln(os.Stderr, "sundial:", err)
 	}
-	var code exitCode
-	if errors.As(err, &code) {
+	return codeOf(err)
+}
+
+// codeOf is the exit code that an error means.
+func codeOf(err error) int {
+	if code, ok := errors.AsType[exitCode](err); ok {
 		return int(code)
 	}
-	fmt.Fprintln(os.Stderr, "sundial:", err)
 	if _, missing := errors.AsType[*notFoundError](err); missing {
 		return exitNotFound
 	}
-	var usage *usageError
-	if errors.As(err, &usage) {
-		return 2
+	_, usage := errors.AsType[*usageError](err)
+	switch {
+	case err == nil:
+		return 0
+	case usage, strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "required flag"):
+		return 2 // the last two are cobra's
 	}
 	return 1
 }
@@ -64,5 +71,35 @@ func rootCommand() *cobra.Command {
 		return &usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 	})
 	root.AddCommand(serveCommand(), quickstartCommand(), adminCommand(), configCommand(), storeCommand(), benchCommand(), versionCommand())
+	tidyUse(root)
 	return root
+}
+
+// tidyUse makes mistakes in arguments usage errors, and has commands that only
+// hold others say so.
+func tidyUse(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return &usageError{fmt.Errorf("%w (see %s --help)", err, c.CommandPath())}
+			}
+			return nil
+		}
+	}
+	if cmd.HasParent() && !cmd.Runnable() {
+		cmd.RunE = func(c *cobra.Command, args []string) error {
+			var names []string
+			for _, sub := range c.Commands() {
+				names = append(names, sub.Name())
+			}
+			said := "nothing"
+			if len(args) > 0 {
+				said = args[0]
+			}
+			return &usageError{fmt.Errorf("%s takes one of %s, not %s (see %s --help)", c.CommandPath(), strings.Join(names, ", "), said, c.CommandPath())}
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		tidyUse(sub)
+	}
 }

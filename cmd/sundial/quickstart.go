@@ -16,7 +16,7 @@ import (
 )
 
 func quickstartCommand() *cobra.Command {
-	var q quickstart
+	q := quickstart{parcels: []load{{0, 5}, {1, 3}, {2, 3}, {3, 2}}}
 	cmd := &cobra.Command{
 		Use:   "quickstart",
 		Short: "See it work: messages sent, delayed and received before your eyes",
@@ -26,6 +26,7 @@ receives them, and shows for each when it was due, when it arrived and how late
 it was. Ends with exit code 1 when a message is lost, doubled, changed or early.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			tuneRuntime()
 			q.out = cmd.OutOrStdout()
 			return q.run(cmd.Context())
 		},
@@ -41,8 +42,12 @@ type quickstart struct {
 	dir        string
 	keep       bool
 	portOffset int
+	parcels    []load
 	out        io.Writer
 }
+
+// load is how many messages of one delay level are sent; level 0 is none.
+type load struct{ level, count int }
 
 const (
 	quickTopic  = "QuickStart"
@@ -50,11 +55,7 @@ const (
 	quickQueues = 4
 )
 
-// parcels is what the demonstration sends: how many of each delay level.
-var parcels = []struct{ level, count int }{{0, 5}, {1, 3}, {2, 3}, {3, 2}}
-
 func (q *quickstart) run(ctx context.Context) (err error) {
-	tuneRuntime()
 	if q.dir == "" {
 		if q.dir, err = os.MkdirTemp("", "sundial-quickstart-"); err != nil {
 			return err
@@ -128,7 +129,7 @@ func (q *quickstart) demonstrate(ctx context.Context, r *remote, at node.Address
 
 	p := &producer{remote: r, broker: broker, topic: quickTopic, group: quickGroup}
 	number := 0
-	for _, parcel := range parcels {
+	for _, parcel := range q.parcels {
 		for range parcel.count {
 			number++
 			sent, err := p.send(ctx, number, parcel.level)

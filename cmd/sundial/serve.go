@@ -26,6 +26,7 @@ Without a configuration file it listens on the loopback address only: open it wi
 --listen. With -c it reads RocketMQ's broker.conf and listens where that says.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			tuneRuntime()
 			return serve(cmd.Context(), &s, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -35,7 +36,6 @@ Without a configuration file it listens on the loopback address only: open it wi
 
 // serve runs a node until ctx is done.
 func serve(ctx context.Context, s *settings, out, errOut io.Writer) error {
-	tuneRuntime()
 	began := time.Now()
 	cfg, warnings, err := s.load()
 	if err != nil {
