@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/protocol"
@@ -161,22 +162,62 @@ func TestGroupsComeChangeAndGo(t *testing.T) {
 	}
 }
 
-func TestOffsetsThatAreNotThere(t *testing.T) {
+// C05: a new group begins where it asked to, also on a topic with 100 recent
+// messages; one that was there before the messages misses none.
+func TestC05WhereNewGroupsBegin(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, options{api: func(c *Config) { c.WarmBytes = 1000 }})
+	where := func(p *peer, group string, queue int32) int64 {
+		resp := p.do(protocol.QueryConsumerOffset, &protocol.QueryConsumerOffsetHeader{ConsumerGroup: group, Topic: "T", QueueID: queue}, nil)
+		if resp.Code == int32(protocol.QueryNotFound) {
+			return -1
+		}
+		return fields[protocol.OffsetResponse](t, resp).Offset
+	}
+	b := newBench(t, options{})
 	p := b.connect()
-	p.sendOK("T", "x", "")
-	p.ok(protocol.HeartBeat, nil, heartbeat("c@1", "g", "T"))
-	q := &protocol.QueryConsumerOffsetHeader{ConsumerGroup: "g", Topic: "T"}
-	if off := fields[protocol.OffsetResponse](t, p.ok(protocol.QueryConsumerOffset, q, nil)).Offset; off != 0 {
-		t.Errorf("a young queue begins at %d", off)
+	p.ok(protocol.UpdateAndCreateTopic, &protocol.CreateTopicHeader{Topic: "T", ReadQueues: 2, WriteQueues: 2, Perm: 6}, nil)
+	p.ok(protocol.HeartBeat, nil, heartbeat("c@1", "early", "T"))
+	for range 100 {
+		p.sendOK("T", "x", "")
+	}
+	<-time.After(2 * time.Millisecond) // the times of messages have no more digits
+	p.ok(protocol.HeartBeat, nil, heartbeat("c@1", "new", "T"))
+	if off := where(p, "new", 0); off != -1 {
+		t.Errorf("a group that came after the messages begins at %d", off)
+	}
+	if off := where(p, "offline", 0); off != -1 {
+		t.Errorf("a group that nobody knows begins at %d", off)
+	}
+	if off := where(p, "new", 1); off != 0 {
+		t.Errorf("an empty queue begins at %d", off)
+	}
+	if off := where(p, "early", 0); off != 0 {
+		t.Errorf("a group that was there before the messages begins at %d", off)
+	}
+	// A queue that a topic got while its group was away.
+	p.ok(protocol.UpdateConsumerOffset, &protocol.UpdateConsumerOffsetHeader{ConsumerGroup: "new", Topic: "T", QueueID: 1, CommitOffset: 0}, nil)
+	if off := where(p, "new", 0); off != 0 {
+		t.Errorf("a queue that is new to a group that has others begins at %d", off)
+	}
+
+	strict := newBench(t, options{api: func(c *Config) { c.YoungBytes = 1000 }}).connect()
+	strict.sendOK("T", "x", "")
+	if off := where(strict, "new", 0); off != 0 {
+		t.Errorf("as in RocketMQ: a young queue begins at %d", off)
 	}
 	for range 10 {
-		p.sendOK("T", strings.Repeat("y", 1000), "")
+		strict.sendOK("T", strings.Repeat("y", 1000), "")
 	}
-	if resp := p.do(protocol.QueryConsumerOffset, q, nil); resp.Code != int32(protocol.QueryNotFound) {
-		t.Errorf("a queue with a past: %d %q", resp.Code, resp.Remark)
+	if off := where(strict, "new", 0); off != -1 {
+		t.Errorf("as in RocketMQ: a queue with a past begins at %d", off)
 	}
+}
+
+func TestOffsetsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	p := newBench(t, options{}).connect()
+	p.sendOK("T", "x", "")
+	p.ok(protocol.HeartBeat, nil, heartbeat("c@1", "g", "T"))
 	for _, c := range []struct {
 		h    protocol.UpdateConsumerOffsetHeader
 		code protocol.Code

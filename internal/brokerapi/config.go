@@ -33,10 +33,10 @@ type Config struct {
 	// ClientTimeout is how long a consumer has to answer what an administrator asks
 	// it through the broker.
 	ClientTimeout time.Duration
-	// WarmBytes is how near to the end of the log a queue's first message must be
-	// for a group without progress to begin with it instead of at the end
-	// (RocketMQ: accessMessageInMemoryMaxRatio of the memory).
-	WarmBytes int64
+	// YoungBytes is how near to the end of the log a queue's first message must be
+	// for any group without progress to begin with it, whatever it asked for, as
+	// RocketMQ does within 40 % of the memory; 0 is never.
+	YoungBytes int64
 
 	// Properties are the settings in force as name and value, in order, for
 	// GET_BROKER_CONFIG.
@@ -59,7 +59,6 @@ func DefaultConfig() Config {
 
 		AnnounceWait:  time.Second,
 		ClientTimeout: 10 * time.Second,
-		WarmBytes:     1 << 30,
 	}
 }
 
@@ -81,8 +80,8 @@ func (c Config) Validate() error {
 	if c.ClientTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("ClientTimeout is %v, must be above 0", c.ClientTimeout))
 	}
-	if c.WarmBytes < 0 {
-		errs = append(errs, fmt.Errorf("WarmBytes is %d, must not be below 0", c.WarmBytes))
+	if c.YoungBytes < 0 {
+		errs = append(errs, fmt.Errorf("YoungBytes is %d, must not be below 0", c.YoungBytes))
 	}
 	return errors.Join(errs...)
 }

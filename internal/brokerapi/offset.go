@@ -34,28 +34,44 @@ func (a *API) updateOffset(_ *request, h *protocol.UpdateConsumerOffsetHeader) (
 }
 
 // queryOffset tells how far a group is (14). A group that never committed in a
-// queue has no offset: that is not 0. Only where a queue still has its first
-// message, and that not long ago, may a client be told to begin with it.
+// queue has no offset: that is not 0, and the client then begins where its
+// application said, at the end, at the start or at a time.
+//
+// Simply to say so would lose messages, though: when a topic is new or gets more
+// queues, consumers that are there already find the new queue with the first
+// messages in it, and would begin behind them. So a group is sent to the start
+// of a queue that is new to it alone; see [API.fromStart].
 func (a *API) queryOffset(_ *request, h *protocol.QueryConsumerOffsetHeader) (answer, error) {
-	id := mq.QueueID(h.QueueID)
-	if off, ok := a.p.Offsets.Query(h.ConsumerGroup, h.Topic, id); ok {
+	key := mq.QueueKey{Topic: h.Topic, ID: mq.QueueID(h.QueueID)}
+	if off, ok := a.p.Offsets.Query(h.ConsumerGroup, key.Topic, key.ID); ok {
 		return answer{header: &protocol.OffsetResponse{Offset: int64(off)}}, nil
 	}
 	zero := h.SetZeroIfNotFound == nil || *h.SetZeroIfNotFound
-	if zero && a.p.Topics.Get(h.Topic) != nil && a.startsWarm(mq.QueueKey{Topic: h.Topic, ID: id}) {
+	if zero && a.p.Topics.Get(h.Topic) != nil && a.fromStart(h.ConsumerGroup, key) {
 		return answer{header: &protocol.OffsetResponse{Offset: 0}}, nil
 	}
 	return answer{}, fmt.Errorf("%w: group %s has no offset in queue %d of topic %s, maybe this group consumes it for the first time", mq.ErrNotFound, h.ConsumerGroup, h.QueueID, h.Topic)
 }
 
-// startsWarm reports whether a queue begins at 0 and its first message, if there
-// is one, lies near the end of the log.
-func (a *API) startsWarm(key mq.QueueKey) bool {
-	if a.p.Store.MinOffset(key) > 0 {
+// fromStart reports whether a group without progress in a queue that still has
+// its first message is to begin with that: it was there before the message, or
+// it consumes the topic's other queues. An empty queue has one place to begin.
+func (a *API) fromStart(group string, key mq.QueueKey) bool {
+	switch {
+	case a.p.Store.MinOffset(key) > 0:
+		return false
+	case a.p.Store.MaxOffset(key) == 0, len(a.p.Offsets.Queues(group, key.Topic)) > 0:
+		return true
+	}
+	if e, ok := a.p.Store.Entry(key, 0); ok && int64(a.p.Store.MaxLog()-e.Pos) <= a.cfg.YoungBytes {
+		return true
+	}
+	view := a.p.Clients.View(group)
+	if view == nil || view.Subscription(key.Topic) == nil {
 		return false
 	}
-	e, ok := a.p.Store.Entry(key, 0)
-	return !ok || int64(a.p.Store.MaxLog()-e.Pos) <= a.cfg.WarmBytes
+	at, ok := a.p.Store.StoreTime(key, 0)
+	return ok && at >= view.Subscription(key.Topic).Since.UnixMilli()
 }
 
 func (a *API) maxOffset(_ *request, h *protocol.QueueHeader) (answer, error) {

@@ -90,14 +90,14 @@ func TestAFlushThatTakesTooLongIsTold(t *testing.T) {
 	})
 	defer close(release)
 	p := b.connect()
-	p.ok(protocol.UpdateAndCreateTopic, &protocol.CreateTopicHeader{Topic: "T", ReadQueues: 1, WriteQueues: 1, Perm: 6}, nil)
+	p.ask(message("T", "before, so that there is a file", ""))
 	stalled.Store(true)
 	resp := p.ask(message("T", "late", "UNIQ_KEY\x01U\x02"))
 	var sent protocol.SendResponse
 	if err := protocol.DecodeSendResponse(resp, &sent); err != nil {
 		t.Fatal(err)
 	}
-	if resp.Code != int32(protocol.FlushDiskTimeout) || sent.MsgID == "" || sent.QueueOffset != 0 || sent.TransactionID != "U" {
+	if resp.Code != int32(protocol.FlushDiskTimeout) || sent.MsgID == "" || sent.QueueOffset != 1 || sent.TransactionID != "U" {
 		t.Errorf("answered %d %q with %+v", resp.Code, resp.Remark, sent)
 	}
 }

@@ -84,6 +84,7 @@ type Settings struct {
 	LongPollingEnable            bool
 	ShortPollingTimeMills        time.Duration
 	RejectPullConsumerEnable     bool
+	YoungQueueBytes              int64
 	MaxTransferBytesInMemory     int // maxTransferBytesOnMessageInMemory
 	MaxTransferCountInMemory     int // maxTransferCountOnMessageInMemory
 	MaxPullSuspendTime           time.Duration

@@ -78,6 +78,9 @@ type Subscription struct {
 	Version        int64
 	ClassFilter    bool
 	FilterClassSrc string
+	// Since is when the group first told of this topic, while somebody of it was
+	// here all the time since; not looked at in a heartbeat.
+	Since time.Time
 }
 
 // View is a consumer group as it is now. It is immutable.

@@ -126,7 +126,7 @@ func (r *Register) consumeLocked(p *presence, c *Consumer, client Client, unchan
 	if joined {
 		p.consumes[strings.Clone(c.Group)] = true
 	}
-	view, topics := g.view.follow(c, unchanged)
+	view, topics := g.view.follow(c, unchanged, client.LastSeen)
 	if view != g.view {
 		g.view = view
 		r.views.Store(strings.Clone(c.Group), view)
@@ -166,7 +166,7 @@ func (g *group) join(c Client, serial uint64, name string, duplicate func(string
 // follow returns the view after a heartbeat of one member and whether the set
 // of topics is another. The last member to speak is right; a subscription gives
 // way to one with a higher version.
-func (v *View) follow(c *Consumer, unchanged bool) (next *View, topics bool) {
+func (v *View) follow(c *Consumer, unchanged bool, now time.Time) (next *View, topics bool) {
 	next = &View{Type: c.Type, Model: c.Model, From: c.From, Subscriptions: v.Subscriptions}
 	same := v.Type == c.Type && v.Model == c.Model && v.From == c.From && v.Subscriptions != nil
 	if unchanged {
@@ -182,16 +182,18 @@ func (v *View) follow(c *Consumer, unchanged bool) (next *View, topics bool) {
 	for i := range c.Subscriptions {
 		s := &c.Subscriptions[i]
 		old := v.Subscriptions[s.Topic]
+		since := now
 		switch {
 		case old == nil:
 			topics, same = true, false
 		case s.Version > old.Version:
-			same = false
+			same, since = false, old.Since
 		default:
 			subs[s.Topic] = old
 			continue
 		}
 		subs[s.Topic] = s.clone()
+		subs[s.Topic].Since = since
 	}
 	if len(subs) != len(v.Subscriptions) {
 		topics, same = true, false
