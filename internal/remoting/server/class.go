@@ -25,7 +25,9 @@ type Class struct {
 		sync.Mutex
 		queue   ring[job]
 		bytes   int64 // of all requests in queue
-		workers int   // goroutines at work
+		workers int   // goroutines
+		running int   // those of them that are handling a request
+		coming  bool  // one of them has been started and not looked at the queue yet
 	}
 }
 
@@ -116,24 +118,21 @@ type job struct {
 func (cl *Class) submit(j job) (refusal string) {
 	cl.mu.Lock()
 	n := cl.mu.queue.len()
-	full := n >= cl.cfg.Queue && cl.mu.workers >= cl.cfg.Workers || n > 0 && cl.mu.bytes+j.size > cl.cfg.QueueBytes
+	full := n >= cl.cfg.Queue+cl.cfg.Workers-cl.mu.running || n > 0 && cl.mu.bytes+j.size > cl.cfg.QueueBytes
 	if full {
 		var oldest time.Duration
 		if n > 0 {
 			oldest = j.at.Sub(cl.mu.queue.first().at)
 		}
-		bytes := cl.mu.bytes
+		bytes, running := cl.mu.bytes, cl.mu.running
 		cl.mu.Unlock()
 		cl.busy.Inc()
-		return fmt.Sprintf("[OVERLOAD] class %s is full: %d requests wait (limit %d) with %d bytes (limit %d), the oldest for %v, all %d workers are busy; try again later",
-			cl.cfg.Name, n, cl.cfg.Queue, bytes, cl.cfg.QueueBytes, oldest.Round(time.Millisecond), cl.cfg.Workers)
+		return fmt.Sprintf("[OVERLOAD] class %s is full: %d requests wait (limit %d) with %d bytes (limit %d), the oldest for %v, %d of %d workers are busy; try again later",
+			cl.cfg.Name, n, cl.cfg.Queue, bytes, cl.cfg.QueueBytes, oldest.Round(time.Millisecond), running, cl.cfg.Workers)
 	}
 	cl.mu.queue.push(j)
 	cl.mu.bytes += j.size
-	start := cl.mu.workers < cl.cfg.Workers
-	if start {
-		cl.mu.workers++
-	}
+	start := cl.needWorkerLocked()
 	cl.mu.Unlock()
 	cl.waiting.Add(1)
 	if start {
@@ -142,22 +141,43 @@ func (cl *Class) submit(j job) (refusal string) {
 	return ""
 }
 
+// needWorkerLocked reports whether to start a worker now, and counts it.
+//
+// Starting one for every request that comes would start sixteen for sixteen
+// requests that came together, though the first could do them all before the
+// second has begun. So at most one is on its way at a time; when it finds work and
+// there is more, it has the next one started before it begins. If handlers are
+// quick that ends after one or two, if they wait it goes on up to the limit.
+func (cl *Class) needWorkerLocked() bool {
+	if cl.mu.coming || cl.mu.workers >= cl.cfg.Workers || cl.mu.queue.len() == 0 {
+		return false
+	}
+	cl.mu.coming = true
+	cl.mu.workers++
+	return true
+}
+
 // work handles requests until none waits. The servers of those requests wait
 // for them (Server.jobs), so nobody needs to wait for the worker.
 func (cl *Class) work() {
-	for {
-		cl.mu.Lock()
-		if cl.mu.queue.len() == 0 {
-			cl.mu.workers--
-			cl.mu.Unlock()
-			return
-		}
+	cl.mu.Lock()
+	cl.mu.coming = false
+	for cl.mu.queue.len() > 0 {
 		j := cl.mu.queue.pop()
 		cl.mu.bytes -= j.size
+		cl.mu.running++
+		start := cl.needWorkerLocked()
 		cl.mu.Unlock()
+		if start {
+			go cl.work()
+		}
 		cl.waiting.Add(-1)
 		cl.do(j)
+		cl.mu.Lock()
+		cl.mu.running--
 	}
+	cl.mu.workers--
+	cl.mu.Unlock()
 }
 
 func (cl *Class) do(j job) {

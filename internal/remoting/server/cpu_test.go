@@ -25,7 +25,7 @@ func BenchmarkServerCPU(b *testing.B) {
 		codeEcho: {Class: NewInline("inline", nil), Handle: sendAnswer},
 		codeSlow: {Class: mustClass(ClassConfig{Name: "workers", Workers: 16, Queue: 10000}), Handle: sendAnswer},
 	}
-	_, addr := startTCP(b, table, nil)
+	s, addr := startTCP(b, table, nil)
 	for _, c := range []struct {
 		name  string
 		code  int32
@@ -45,6 +45,7 @@ func BenchmarkServerCPU(b *testing.B) {
 			cmd.Env = append(os.Environ(), "LOAD="+strings.Join([]string{addr, strconv.Itoa(c.conns), strconv.Itoa(c.depth), strconv.Itoa(b.N),
 				hex.EncodeToString(remoting.AppendCommand(nil, req))}, " "))
 			user, sys := cpu(b)
+			reads, writes := s.m.reads.Value(), s.m.writes.Value()
 			b.ResetTimer()
 			if out, err := cmd.CombinedOutput(); err != nil {
 				b.Fatalf("%v: %s", err, out)
@@ -53,6 +54,8 @@ func BenchmarkServerCPU(b *testing.B) {
 			user1, sys1 := cpu(b)
 			b.ReportMetric(float64(user1-user)/float64(b.N), "user-ns/op")
 			b.ReportMetric(float64(sys1-sys)/float64(b.N), "sys-ns/op")
+			b.ReportMetric(float64(b.N)/float64(s.m.reads.Value()-reads), "op/read")
+			b.ReportMetric(float64(b.N)/float64(s.m.writes.Value()-writes), "op/write")
 		})
 	}
 }

@@ -8,6 +8,8 @@ type metrics struct {
 	accepted    *metric.Counter
 	received    *metric.Counter // bytes
 	sent        *metric.Counter // bytes
+	reads       *metric.Counter // calls; with the requests they tell how many come together
+	writes      *metric.Counter // calls
 	unknown     *metric.Counter // codes without a route
 	tooMany     *metric.Counter // beyond MaxInFlight
 	panics      *metric.Counter
@@ -44,6 +46,8 @@ func newMetrics(server string, reg *metric.Registry) *metrics {
 		accepted:    reg.Counter("sundial_remoting_accepted_total", "Connections accepted.", l),
 		received:    reg.Counter("sundial_remoting_received_bytes_total", "Bytes read from clients.", l),
 		sent:        reg.Counter("sundial_remoting_sent_bytes_total", "Bytes written to clients.", l),
+		reads:       reg.Counter("sundial_remoting_reads_total", "Reads from clients that brought something.", l),
+		writes:      reg.Counter("sundial_remoting_writes_total", "Writes to clients.", l),
 		unknown:     reg.Counter("sundial_remoting_unsupported_total", "Requests with a code that is not served.", l),
 		tooMany:     reg.Counter("sundial_remoting_in_flight_refused_total", "Requests refused because their connection has too many in flight.", l),
 		panics:      reg.Counter("sundial_remoting_panics_total", "Handlers that panicked.", l),

@@ -266,4 +266,5 @@ func (c *Conn) write(b *batch) error {
 func (c *Conn) wrote(n int64) {
 	c.lastUse.Store(c.srv.now())
 	c.srv.m.sent.Add(n)
+	c.srv.m.writes.Inc()
 }

@@ -70,6 +70,7 @@ func (r *reader) run(ctx context.Context) (reason, error) {
 			r.end += n
 			c.lastUse.Store(c.srv.now())
 			c.srv.m.received.Add(int64(n))
+			c.srv.m.reads.Inc()
 			c.hold()
 			why, err := r.frames(ctx)
 			c.flush()
@@ -204,8 +205,8 @@ func (r *reader) refuse(ask asker, code int32, remark string) {
 // makeRoom sees to it that the next read has room: for the rest of a frame
 // that has begun, and for more at a time when the client is busy.
 func (r *reader) makeRoom() (reason, error) {
+	full := r.end == len(r.buf) // there may be more than the buffer took
 	if r.start == r.end {
-		full := r.end == len(r.buf)
 		r.start, r.end = 0, 0
 		switch {
 		case r.large > 0: // the large frame has been handled
@@ -225,11 +226,11 @@ func (r *reader) makeRoom() (reason, error) {
 			r.swap(takeBuffer())
 		}
 	}
-	if r.end < len(r.buf) {
+	if full && r.big == nil && r.large == 0 {
+		r.swap(takeBuffer())
 		return 0, nil
 	}
-	if r.big == nil && r.large == 0 {
-		r.swap(takeBuffer())
+	if r.end < len(r.buf) {
 		return 0, nil
 	}
 	// A frame larger than the buffer, or the end of several: double up to its size.

@@ -121,6 +121,29 @@ func TestInlineKeepsTheOrder(t *testing.T) {
 	})
 }
 
+// What comes together is read together, whatever buffer the connection had.
+func TestReadsTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, echoTable(), nil)
+		defer s.stop()
+		p := s.connect()
+		for range 3 {
+			var all []*remoting.Command
+			for range 30 {
+				all = append(all, sendRequest(1024, remoting.JSON))
+			}
+			go p.send(all...)
+			for range all {
+				p.mustReceive()
+			}
+		}
+		if n := s.m.reads.Value(); n > 5 {
+			t.Errorf("three times 30 requests took %d reads", n)
+		}
+	})
+}
+
 func TestLaterAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -165,7 +188,7 @@ func TestFullClassSaysSo(t *testing.T) {
 		synctest.Wait()
 		<-time.After(1500 * time.Millisecond)
 		resp := p.ask(slow())
-		for _, part := range []string{"class admin", "3 requests wait (limit 3)", "oldest for 1.5s", "2 workers"} {
+		for _, part := range []string{"class admin", "3 requests wait (limit 3)", "oldest for 1.5s", "2 of 2 workers"} {
 			if resp.Code != codeBusy || !strings.Contains(resp.Remark, part) {
 				t.Errorf("answer %d %q lacks %q", resp.Code, resp.Remark, part)
 			}
