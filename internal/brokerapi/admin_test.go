@@ -9,6 +9,7 @@ import (
 
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/protocol"
+	"github.com/sundial-mq/sundial/internal/remoting"
 )
 
 func TestTopicsComeChangeAndGo(t *testing.T) {
@@ -465,5 +466,65 @@ func TestProgressOfAllGroups(t *testing.T) {
 	}
 	if resp := p.do(protocol.CloneGroupOffset, &protocol.CloneOffsetHeader{From: "none", To: "copy"}, nil); resp.Code != int32(protocol.SubscriptionGroupNotExist) {
 		t.Errorf("a clone of nobody: %d %q", resp.Code, resp.Remark)
+	}
+}
+
+// C07: a reset by time leads to the end where nothing is newer.
+func TestC07ResetToNowLeadsToTheEnd(t *testing.T) {
+	t.Parallel()
+	p := newBench(t, options{}).connect()
+	p.ok(protocol.HeartBeat, nil, heartbeat("c@1", "g", "T"))
+	for range 3 {
+		p.sendOK("T", "x", "")
+		p.sendOK("%RETRY%g", "y", "")
+	}
+	for topic, queues := range map[string]int{"T": 4, "%RETRY%g": 1} {
+		h := &protocol.ResetOffsetHeader{Topic: topic, Group: "g", Timestamp: time.Now().Add(time.Minute).UnixMilli()}
+		got := body[protocol.ResetOffsetBody](t, p.ok(protocol.InvokeBrokerToResetOffset, h, nil))
+		if off := got.Offsets[protocol.MessageQueue{BrokerName: "broker-a", Topic: topic}]; off != 3 || len(got.Offsets) != queues {
+			t.Errorf("%s: reset to %+v", topic, got)
+		}
+	}
+}
+
+// C10: a consumer that waits for news learns of a reset at once.
+func TestC10ResetWakesParkedPulls(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, options{})
+	consumer, admin := b.connect(), b.connect()
+	consumer.sendOK("T", "x", "")
+	consumer.ok(protocol.HeartBeat, nil, heartbeat("c@1", "g", "T"))
+	h := pullOf("g", "T", 1)
+	h.SysFlag |= mq.PullSuspend
+	h.SuspendMillis = 60_000
+	consumer.send(&remoting.Command{Code: int32(protocol.PullMessage), Fields: h.Encode()})
+	eventually(t, "the pull is parked", func() bool { return b.parts.Fetch.Parked() == 1 })
+	admin.ok(protocol.InvokeBrokerToResetOffset, &protocol.ResetOffsetHeader{Topic: "T", Group: "g", Timestamp: 0}, nil)
+	if resp := consumer.next(); resp.Code != int32(protocol.PullOffsetMoved) || resp.Remark != "OFFSET_RESET" {
+		t.Errorf("the parked pull: %d %q", resp.Code, resp.Remark)
+	}
+	if c := body[protocol.ConsumerConnection](t, admin.ok(protocol.GetConsumerConnectionList, &protocol.ConsumerGroupHeader{ConsumerGroup: "g"}, nil)); len(c.Connections) != 1 {
+		t.Errorf("after the reset %d members are listed", len(c.Connections))
+	}
+}
+
+// A05: what is empty is an empty object or list, never null or missing.
+func TestA05NothingIsNull(t *testing.T) {
+	t.Parallel()
+	p := newBench(t, options{}).connect()
+	for _, c := range []struct {
+		code   protocol.Code
+		header any
+	}{
+		{protocol.GetAllTopicConfig, nil}, {protocol.GetAllSubscriptionGroupConfig, nil}, {protocol.GetAllProducerInfo, nil},
+		{protocol.GetAllConsumerOffset, nil}, {protocol.GetAllDelayOffset, nil}, {protocol.GetSystemTopicListFromBroker, nil},
+		{protocol.QueryTopicConsumeByWho, &protocol.TopicHeader{Topic: "none"}}, {protocol.QueryTopicsByConsumer, &protocol.GroupHeader{Group: "none"}},
+		{protocol.GetConsumeStats, &protocol.ConsumeStatsHeader{ConsumerGroup: "none"}}, {protocol.GetBrokerConsumeStats, &protocol.BrokerConsumeStatsHeader{}},
+		{protocol.QueryCorrectionOffset, &protocol.CorrectionHeader{Topic: "none", Compare: "none"}},
+		{protocol.QuerySubscriptionByConsumer, &protocol.GroupTopicHeader{Group: "none", Topic: "none"}},
+	} {
+		if resp := p.ok(c.code, c.header, nil); len(resp.Body) == 0 || strings.Contains(string(resp.Body), "null") {
+			t.Errorf("%s: %s", protocol.RequestName(c.code), resp.Body)
+		}
 	}
 }
