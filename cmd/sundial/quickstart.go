@@ -103,6 +103,7 @@ func (q *quickstart) start(ctx context.Context) (*node.Node, error) {
 	cfg.Broker.Store.IndexSlots, cfg.Broker.Store.IndexEntries = 50_000, 200_000
 	cfg.Broker.Store.QueueFileSize = 20 * 10_000
 	cfg.Broker.Store.Reserve, cfg.Broker.Store.Prefault = 1<<20, 1<<20
+	cfg.Broker.Store.ProcessID = os.Getpid()
 	cfg.ShiftPorts(q.portOffset)
 	n, err := node.Start(ctx, cfg)
 	if err != nil && q.portOffset == 0 && node.PortInUse(err) {

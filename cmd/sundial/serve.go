@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -41,6 +42,7 @@ func serve(ctx context.Context, s *settings, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
+	cfg.Broker.Store.ProcessID = os.Getpid()
 	cfg.Log = slog.New(slog.NewTextHandler(errOut, nil))
 	n, err := node.Start(ctx, cfg)
 	if err != nil {

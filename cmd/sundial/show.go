@@ -148,7 +148,7 @@ func (s *show) drawLocked(r *row) {
 
 func (s *show) table() string {
 	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
+	t.SetStyle(plainStyle())
 	t.AppendHeader(table.Row{"message", "kind", "queue", "stored", "due", "arrived", "late ms"})
 	for _, r := range s.mu.rows {
 		cells := table.Row{r.number, kind(r.level), r.queue, time.UnixMilli(r.stored).Format(clock), r.due.Format(clock), "waiting", ""}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -28,6 +29,7 @@ type broker struct {
 	cfg      BrokerConfig
 	ln, fast net.Listener // fast may be nil
 	host     netip.AddrPort
+	log      *slog.Logger
 
 	delay     *delay.Flow
 	store     *storage.Store
@@ -46,7 +48,7 @@ type broker struct {
 
 // listenBroker opens the broker's ports and settles its addresses.
 func (p *parts) listenBroker(names *nameServer) (*broker, error) {
-	b := &broker{cfg: p.cfg.Broker}
+	b := &broker{cfg: p.cfg.Broker, log: p.log}
 	var err error
 	if b.ln, err = p.listen("broker", b.cfg.Port, "--set listenPort=N"); err != nil {
 		return nil, err
@@ -119,6 +121,11 @@ func (b *broker) openStore(p *parts) error {
 		if open.Load() {
 			b.delay.Arrived(key, off, tagsCode)
 			b.fetch.Arrived(key, off, tagsCode)
+		}
+	}
+	c.OnLost = func(from, to mq.LogOffset) {
+		if open.Load() {
+			b.lost(from, to)
 		}
 	}
 	if b.store, err = storage.Open(p.fs, *c); err != nil {

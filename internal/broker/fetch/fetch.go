@@ -124,14 +124,14 @@ func (f *Flow) Run(ctx context.Context) error {
 }
 
 // again runs a parked pull for the last time. The registers are asked anew: the
-// topic may be gone.
+// topic may be gone, the subscription another.
 func (f *Flow) again(p *parked) {
-	_, about, err := f.allow(p.req)
+	match, about, err := f.allow(p.req)
 	if err != nil {
 		p.done(Result{}, err)
 		return
 	}
-	p.done(f.look(p.req, p.match, about))
+	p.done(f.look(p.req, match, about))
 }
 
 // about is what an answer tells besides its messages.
