@@ -6,15 +6,22 @@ import (
 	"github.com/sundial-mq/sundial/internal/bin"
 )
 
-// The binary header ("ROCKETMQ"). All integers are big endian.
+// The binary header, which RocketMQ calls ROCKETMQ. All integers are big endian.
 //
-//	 0      2          3         5        9      13          17        17+r     21+r      21+r+e
-//	+------+----------+---------+--------+------+-----------+---------+--------+---------+
-//	| code | language | version | opaque | flag | remarkLen | remark  | extLen | fields  |
-//	| int16| uint8    | int16   | int32  | int32| int32 = r | r bytes | int32=e| e bytes |
-//	+------+----------+---------+--------+------+-----------+---------+--------+---------+
+//	offset        bytes  field
+//	0             2      code
+//	2             1      language
+//	3             2      version
+//	5             4      opaque
+//	9             4      flag: 1 answer, 2 one-way
+//	13            4+r    remark length, remark
+//	17+r          4+e    length of all fields, fields
 //
-//	field:  keyLen int16, key, valueLen int32, value
+// A field of it:
+//
+//	offset        bytes  field
+//	0             2+k    key length, key
+//	2+k           4+v    value length, value
 //
 // Code and version have 16 bits: the codes of POP do not fit, so POP needs the
 // JSON header.

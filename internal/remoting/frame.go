@@ -8,13 +8,12 @@ import (
 
 // The frame. All integers are big endian.
 //
-//	 0       4         5          8            8+headerLen    4+length
-//	+--------+---------+----------+------------+--------------+
-//	| length | form    | headerLen| header     | body         |
-//	| int32  | uint8   | uint24   | headerLen  | the rest     |
-//	+--------+---------+----------+------------+--------------+
-//
-// length counts what follows it: 4 + headerLen + body. form is a [Serialize].
+//	offset        bytes  field
+//	0             4      length of what follows: 4 + h + body, at most 16777212
+//	4             1      form of the header: 0 JSON, 1 binary
+//	5             3      length of the header, h
+//	8             h      header
+//	8+h                  body, the rest
 
 const (
 	// MaxFrame bounds a whole frame, its length field included. RocketMQ
