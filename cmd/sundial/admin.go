@@ -26,7 +26,7 @@ func adminCommand() *cobra.Command {
 	a := &admin{}
 	cmd := &cobra.Command{
 		Use:   "admin",
-		Short: "Look after topics, groups, messages, offsets and delays of a cluster",
+		Short: "Look after topics, groups, messages, offsets, delays and dead letters of a cluster",
 		Long: `Asks name servers and brokers, Sundial's or RocketMQ's, and shows tables or, with
 --json, one JSON document. Exit codes: 0 done, 1 failed, 2 used wrongly, 3 not there.
 
@@ -48,7 +48,7 @@ The name server is --namesrv, else $NAMESRV_ADDR, else 127.0.0.1:9876.`,
 	cmd.PersistentFlags().StringVarP(&a.namesrv, "namesrv", "n", "", "name servers `HOST:PORT;...`")
 	cmd.PersistentFlags().StringVarP(&a.broker, "broker", "b", "", "ask this broker only: `NAME or HOST:PORT`")
 	cmd.PersistentFlags().BoolVar(&a.json, "json", false, "write JSON")
-	cmd.AddCommand(clusterCommand(a), topicCommand(a), groupCommand(a), messageCommand(a), offsetCommand(a), delayCommand(a))
+	cmd.AddCommand(clusterCommand(a), topicCommand(a), groupCommand(a), messageCommand(a), offsetCommand(a), delayCommand(a), deadCommand(a))
 	return cmd
 }
 

@@ -20,6 +20,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	err := rootCommand().ExecuteContext(ctx)
 	if _, said := errors.AsType[exitCode](err); err != nil && !said {
 		fmt.Fprintln(os.Stderr, "sundial:", err)

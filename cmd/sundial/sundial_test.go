@@ -14,7 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/node"
+	"github.com/sundial-mq/sundial/internal/protocol"
 )
 
 // command runs one command line and returns what it wrote and its exit code.
@@ -134,6 +136,73 @@ func TestAdminWritesJSON(t *testing.T) {
 		if code != 0 || !json.Valid([]byte(out)) {
 			t.Errorf("admin --json %s: exit code %d, wrote\n%s", args, code, out)
 		}
+	}
+}
+
+// R05: dead letters can be looked at and put back, one, some or all, with what
+// they were.
+func TestR05DeadLettersArePutBack(t *testing.T) {
+	t.Parallel()
+	at := broker(t)
+	ns := at.NameServer.String()
+	r, err := newRemote()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for i := range 3 {
+		out, code := command(t, "admin", "-n", ns, "--json", "message", "send", "T", "--body", fmt.Sprint("body ", i), "--keys", fmt.Sprint("k", i), "--tags", "a")
+		var sent struct {
+			ID     string
+			Unique string `json:"uniqueKey"`
+		}
+		if err := json.Unmarshal([]byte(out), &sent); err != nil || code != 0 {
+			t.Fatal(out)
+		}
+		_, pos, err := mq.ParseMessageID(sent.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.ask(t.Context(), at.Broker.String(), protocol.ConsumerSendMsgBack, &protocol.SendBackHeader{Offset: int64(pos), Group: "g", DelayLevel: -1}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, code := command(t, "admin", "-n", ns, "--json", "dead", "list", "g")
+	var letters []messageView
+	if err := json.Unmarshal([]byte(out), &letters); err != nil || code != 0 || len(letters) != 3 {
+		t.Fatalf("exit code %d, wrote\n%s", code, out)
+	}
+	for _, args := range []string{"--id " + letters[1].ID, "--key k2", "--all", "--all --to-group"} {
+		if out, code := command(t, append([]string{"admin", "-n", ns, "dead", "replay", "g"}, strings.Fields(args)...)...); code != 0 {
+			t.Fatalf("replay %s: %s", args, out)
+		}
+	}
+	for args, want := range map[string]int{"--id " + strings.Repeat("0", 32): exitNotFound, "": 2, "--all --key k1": 2} {
+		if out, code := command(t, append([]string{"admin", "-n", ns, "dead", "replay", "g"}, strings.Fields(args)...)...); code != want {
+			t.Errorf("replay %s: exit code %d, want %d: %s", args, code, want, out)
+		}
+	}
+	found := map[string]int{}
+	for _, topic := range []string{"T", "%RETRY%g"} {
+		for i := range 3 {
+			out, code := command(t, "admin", "-n", ns, "--json", "message", "find", "--topic", topic, "--key", fmt.Sprint("k", i))
+			var ms []messageView
+			if err := json.Unmarshal([]byte(out), &ms); err != nil || code != 0 {
+				t.Fatal(out)
+			}
+			for _, m := range ms {
+				if of := m.Properties[propReplayOf]; of != "" {
+					found[topic+" "+m.Body]++
+					if of != letters[i].ID || m.Properties["UNIQ_KEY"] != letters[i].Properties["UNIQ_KEY"] || m.Properties["TAGS"] != "a" ||
+						m.Properties["ORIGIN_MESSAGE_ID"] != letters[i].Properties["ORIGIN_MESSAGE_ID"] || m.Properties[propDeadReason] != "" {
+						t.Errorf("replayed: %+v", m)
+					}
+				}
+			}
+		}
+	}
+	if want := map[string]int{"T body 0": 1, "T body 1": 2, "T body 2": 2, "%RETRY%g body 0": 1, "%RETRY%g body 1": 1, "%RETRY%g body 2": 1}; fmt.Sprint(found) != fmt.Sprint(want) {
+		t.Errorf("replayed %v, want %v", found, want)
 	}
 }
 

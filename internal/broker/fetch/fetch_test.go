@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,12 +24,13 @@ import (
 type bench struct {
 	t testing.TB
 	*Flow
+	disk *memfs.FS
 }
 
 func newBench(t testing.TB, change ...func(*Config)) *bench {
 	t.Helper()
 	disk := memfs.New(1)
-	b := &bench{t: t}
+	b := &bench{t: t, disk: disk}
 	cfg, sc := DefaultConfig(), storage.DefaultConfig("store")
 	for _, c := range change {
 		c(&cfg)
@@ -164,6 +166,48 @@ func TestC04OffsetsOutsideAreCorrected(t *testing.T) {
 	})
 }
 
+// C04, C11: with the beginning of the queue expired, what lies before it is
+// corrected to the beginning, and consuming goes on there.
+func TestC11ExpiredOffsetsAreCorrectedToTheBeginning(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		body := strings.Repeat("x", 100_000)
+		for range 40 {
+			b.put(0, body, "")
+		}
+		old := time.Now().Add(-100 * time.Hour)
+		files, err := b.disk.ReadDir("store/commitlog")
+		if err != nil || len(files) < 3 {
+			t.Fatalf("%d log files, %v", len(files), err)
+		}
+		if err := b.disk.SetModTime("store/commitlog/"+files[0].Name(), old); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := b.store.ExpireNow(t.Context()); n != 1 || err != nil {
+			t.Fatalf("%d files expired, %v", n, err)
+		}
+		key := mq.QueueKey{Topic: "T"}
+		begin := b.store.MinOffset(key)
+		if begin == 0 {
+			t.Fatal("the queue still begins at 0")
+		}
+		for _, off := range []mq.QueueOffset{0, begin - 1} {
+			if a := <-b.pull(Request{Offset: off}); a.Status != Moved || a.Next != begin || a.Remark != "OFFSET_TOO_SMALL" {
+				t.Errorf("at %d: %+v; want to be moved to %d", off, a, begin)
+			}
+		}
+		if a := <-b.pull(Request{Offset: begin}); a.Status != Found || len(a.bodies) == 0 {
+			t.Errorf("at the beginning: %+v", a)
+		}
+		for off, want := range map[mq.QueueOffset]Status{40: NoNew, 41: Moved, 90: Moved} {
+			if a := <-b.pull(Request{Offset: off}); a.Status != want || a.Next != 40 {
+				t.Errorf("at %d: %+v; want status %d and 40", off, a, want)
+			}
+		}
+	})
+}
+
 // C05, C01: what was never committed is unknown, not 0.
 func TestC05NothingCommittedIsNotZero(t *testing.T) {
 	t.Parallel()
@@ -272,7 +316,8 @@ func TestFilterByTextAfterHash(t *testing.T) {
 	})
 }
 
-func TestResetMovesTheParkedPull(t *testing.T) {
+// C10: a reset reaches a waiting consumer at once.
+func TestC10ResetMovesTheParkedPull(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
