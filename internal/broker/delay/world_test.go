@@ -318,3 +318,30 @@ func body(prefix string, i int) string { return fmt.Sprintf("%s-%05d", prefix, i
 
 // pass lets time pass, which is not real in a bubble.
 func (w *world) pass(d time.Duration) { <-time.After(d) }
+
+// atomicTopics is a set of topics that take no messages.
+type atomicTopics struct {
+	mu  sync.Mutex
+	set map[string]bool
+}
+
+func (a *atomicTopics) has(topic string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.set[topic]
+}
+
+func (a *atomicTopics) toggle(topic string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.set == nil {
+		a.set = map[string]bool{}
+	}
+	a.set[topic] = !a.set[topic]
+}
+
+func (a *atomicTopics) clear() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.set = nil
+}
