@@ -1,11 +1,14 @@
 package storage
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/record"
@@ -307,4 +310,72 @@ func crashAt(t *testing.T, cfg Config, n int64) (done bool) {
 		s.giveUp()
 	}
 	return false
+}
+
+// Four producers wait for each of their messages, everything runs in the
+// background as it does in earnest, and the power goes at some moment.
+func TestPowerGoesUnderLoad(t *testing.T) {
+	t.Parallel()
+	rounds := 24
+	if testing.Short() {
+		rounds = 6
+	}
+	for round := range rounds {
+		disk := memfs.New(uint64(round))
+		cfg := tinyConfig()
+		cfg.SyncFlush = round%3 != 0
+		cfg.FlushInterval, cfg.QueueFlushInterval, cfg.QueueSyncInterval = time.Millisecond, time.Millisecond, 3*time.Millisecond
+		s, err := Open(disk, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(ctx) }()
+		disk.StopAfter(int64(rand.New(rand.NewPCG(uint64(round), 9)).IntN(1500)))
+		var confirmed [4][]string
+		var wg sync.WaitGroup
+		for p := range confirmed {
+			wg.Go(func() {
+				key := fmt.Sprintf("P%d", p)
+				for i := 0; ; i++ {
+					body := fmt.Sprintf("%d-%s", i, strings.Repeat("x", i%900))
+					a, err := s.Append(message(key, 0, body))
+					if err != nil {
+						return
+					}
+					told := make(chan error, 1)
+					s.WhenDurable(a.End, time.Minute, func(err error) { told <- err })
+					if err := <-told; err != nil {
+						return
+					}
+					if int(a.Queue) != len(confirmed[p]) {
+						t.Errorf("told offset %d, %d were told before", a.Queue, len(confirmed[p]))
+						return
+					}
+					confirmed[p] = append(confirmed[p], body)
+				}
+			})
+		}
+		wg.Wait()
+		stop()
+		<-ended // with whatever the dead disk made of it
+		after := disk.Crash()
+		if round%2 == 0 {
+			after = disk.KillClone()
+		}
+		if s, err = Open(after, cfg); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		for p, want := range confirmed {
+			got := bodies(t, s, mq.QueueKey{Topic: fmt.Sprintf("P%d", p)})
+			if len(got) < len(want) || fmt.Sprint(got[:len(want)]) != fmt.Sprint(want) {
+				t.Errorf("round %d: producer %d has %d messages confirmed, %d are there", round, p, len(want), len(got))
+			}
+		}
+		if err := s.Check(nil); err != nil {
+			t.Errorf("round %d: %v", round, err)
+		}
+		s.giveUp()
+	}
 }

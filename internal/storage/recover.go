@@ -92,6 +92,7 @@ func (r *recovery) readMarks() error {
 	if s.checkpoint, s.checkpointCRC, err = readCheckpoint(s.fs, s.path("checkpoint")); err != nil {
 		return err
 	}
+	s.checkpointOld = r.aborted
 	r.stranger = !found || s.checkpointCRC != st.checkpoint[0] && s.checkpointCRC != st.checkpoint[1]
 	r.trusted = found && s.log.Holds(st.covered)
 	if found {

@@ -44,13 +44,13 @@ func (s *Store) save(clean bool) error {
 	if err := s.writeState(st); err != nil {
 		return err
 	}
-	if cp == s.checkpoint {
+	if cp == s.checkpoint && !s.checkpointOld {
 		return nil
 	}
 	if err := writeCheckpoint(s.fs, s.path("checkpoint"), cp); err != nil {
 		return err
 	}
-	s.checkpoint, s.checkpointCRC = cp, st.checkpoint[1]
+	s.checkpoint, s.checkpointCRC, s.checkpointOld = cp, st.checkpoint[1], false
 	return nil
 }
 

@@ -42,6 +42,7 @@ type Store struct {
 	state         state      // as last written
 	checkpoint    checkpoint
 	checkpointCRC uint32
+	checkpointOld bool // it is another process's and may not be durable
 	manifest      manifest
 
 	pins       pins

@@ -11,8 +11,8 @@ import (
 // Flush makes durable all that is appended when it is called. After a failure
 // the log takes no more appends.
 func (l *Log) Flush() error {
-	l.flush.Lock()
-	defer l.flush.Unlock()
+	l.flush <- struct{}{}
+	defer func() { <-l.flush }()
 	if err := l.Err(); err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (l *Log) Flush() error {
 	if l.cfg.OnDurable != nil {
 		l.cfg.OnDurable(mq.LogOffset(to))
 	}
-	l.mark = mark
+	l.mark.Store(&mark)
 	l.durable.Store(to)
 	l.waits.settle(mq.LogOffset(to), nil)
 	return nil
@@ -63,12 +63,8 @@ func (l *Log) here() Mark {
 	return Mark{End: l.End(), Last: l.mu.last, StoreTime: l.mu.lastTime}
 }
 
-// DurableMark marks the durable position. It waits for a flush under way.
-func (l *Log) DurableMark() Mark {
-	l.flush.Lock()
-	defer l.flush.Unlock()
-	return l.mark
-}
+// DurableMark marks the durable position.
+func (l *Log) DurableMark() Mark { return *l.mark.Load() }
 
 // lost is the end of a log whose flush failed at from.
 func (l *Log) lost(from int64, err error) error {

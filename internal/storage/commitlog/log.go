@@ -18,7 +18,7 @@ type Log struct {
 	run *segment.Run
 
 	end     atomic.Int64          // after the last whole record or blank; written under mu
-	durable atomic.Int64          // written under flush
+	durable atomic.Int64          // written by who flushes
 	failed  atomic.Pointer[error] // why nothing can be appended any more
 
 	// mu is the one lock of the write path.
@@ -31,9 +31,9 @@ type Log struct {
 		placed   Placed // of the record being appended
 	}
 
-	flush sync.Mutex    // one flush at a time
-	mark  Mark          // the durable position; guarded by flush
-	kick  chan struct{} // somebody waits for a flush
+	flush chan struct{}        // holds one while somebody flushes, which may take long
+	mark  atomic.Pointer[Mark] // the durable position; written by who flushes
+	kick  chan struct{}        // somebody waits for a flush
 	waits waitList
 }
 
@@ -49,7 +49,8 @@ func Open(fsys vfs.FS, cfg Config) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{cfg: cfg, run: run, kick: make(chan struct{}, 1)}
+	l := &Log{cfg: cfg, run: run, flush: make(chan struct{}, 1), kick: make(chan struct{}, 1)}
+	l.mark.Store(&Mark{Last: -1})
 	l.waits.init()
 	return l, nil
 }
@@ -81,7 +82,7 @@ func (l *Log) Start(t Tail) error {
 		}
 	}
 	l.mu.last, l.mu.lastTime = t.Last, t.StoreTime
-	l.mark = t.Mark
+	l.mark.Store(&t.Mark)
 	l.mu.started = true
 	l.end.Store(int64(t.End))
 	l.durable.Store(int64(t.End))
