@@ -135,19 +135,24 @@ func (r *jsonReader) usual() (end bool) {
 	b, i := r.b, r.i
 	fields := r.c.Fields
 	for len(fields) < MaxFields {
-		if i >= len(b) || b[i] != '"' {
+		// The shortest field and what follows it is "a":"", so these are there or
+		// the header is cut short.
+		if i+7 > len(b) || b[i] != '"' {
 			break
 		}
-		k := i + 1
-		for k < len(b) && b[k] != '"' && b[k] != '\\' {
-			k++
+		k := i + 2
+		if b[k] != '"' || b[i+1] == '"' || b[i+1] == '\\' { // not one letter
+			k = near(b, i+1)
+			if k+3 >= len(b) || b[k] != '"' {
+				break
+			}
 		}
-		if k+2 >= len(b) || b[k] != '"' || b[k+1] != ':' || b[k+2] != '"' {
+		if b[k+1] != ':' || b[k+2] != '"' {
 			break
 		}
 		at := k + 3
-		v := find(b, at, '"', '\\')
-		if v >= len(b) {
+		v := near(b, at)
+		if v+1 >= len(b) {
 			break
 		}
 		value := b[at:v]
@@ -155,20 +160,39 @@ func (r *jsonReader) usual() (end bool) {
 			if value = r.escaped(at, v, '"'); r.why != "" {
 				return true
 			}
-			v = r.i - 1 // the closing quote
+			if v = r.i - 1; v+1 >= len(b) { // the closing quote
+				break
+			}
 		}
-		if v+1 >= len(b) || b[v+1] != ',' && b[v+1] != '}' {
+		next := b[v+1]
+		if next != ',' && next != '}' {
 			break
 		}
 		fields = append(fields, Field{bin.String(b[i+1 : k]), bin.String(value)})
 		i = v + 2
-		if b[v+1] == '}' {
+		if next == '}' {
 			end = true
 			break
 		}
 	}
 	r.c.Fields, r.i = fields, i
 	return end
+}
+
+// near returns the place of the first quote or backslash in b from i on. Most
+// names and values are short, many of one letter.
+func near(b []byte, i int) int {
+	if i+1 < len(b) && b[i+1] == '"' && b[i] != '"' && b[i] != '\\' {
+		return i + 1
+	}
+	if i+8 <= len(b) {
+		w := binary.LittleEndian.Uint64(b[i:])
+		q, s := w^'"'*eachByte, w^'\\'*eachByte
+		if m := ((q-eachByte)&^q | (s-eachByte)&^s) & topBits; m != 0 {
+			return i + bits.TrailingZeros64(m)>>3
+		}
+	}
+	return find(b, i, '"', '\\')
 }
 
 // member reads the value of a member of the header.
@@ -250,6 +274,16 @@ func (r *jsonReader) value() (text []byte, null bool) {
 }
 
 func (r *jsonReader) int32() int32 {
+	// Few digits and what ends them: the usual case.
+	n, i := int32(0), r.i
+	for i < len(r.b) && r.b[i]-'0' <= 9 {
+		n = n*10 + int32(r.b[i]-'0')
+		i++
+	}
+	if d := i - r.i; d > 0 && d < 10 && i < len(r.b) && (r.b[i] == ',' || r.b[i] == '}') {
+		r.i = i
+		return n
+	}
 	v, null := r.value()
 	if null {
 		return 0
@@ -360,70 +394,95 @@ func (r *jsonReader) quoted(quote byte) []byte {
 
 // escaped reads on in a string that began at at and whose first escape is at i.
 // What it means goes to scratch: room for the rest of the header is made at
-// once, so that this happens at most once a header.
+// once, so that this happens at most once a header, and what is read is never
+// shorter than what it means.
 func (r *jsonReader) escaped(at, i int, quote byte) []byte {
-	if cap(r.c.scratch)-len(r.c.scratch) < len(r.b)-at {
-		r.c.scratch = make([]byte, 0, len(r.b)-at)
+	b := r.b
+	begin := len(r.c.scratch)
+	if cap(r.c.scratch)-begin < len(b)-at {
+		begin, r.c.scratch = 0, make([]byte, 0, len(b)-at)
 	}
-	s := r.c.scratch
-	begin := len(s)
-	s = append(s, r.b[at:i]...)
-	for i < len(r.b) {
-		if r.b[i] == quote {
+	s := r.c.scratch[:cap(r.c.scratch)]
+	n := begin + copy(s[begin:], b[at:i])
+	wq := uint64(quote) * eachByte
+	for i < len(b) {
+		if b[i] == quote {
 			r.i = i + 1
-			r.c.scratch = s
-			return s[begin:len(s):len(s)]
+			r.c.scratch = s[:n]
+			return s[begin:n:n]
 		}
-		// r.b[i] is a backslash.
-		if i+1 >= len(r.b) {
-			break
-		}
-		e := r.b[i+1]
-		i += 2
-		switch e {
-		case 'u':
-			u, ok := hex4(r.b, i)
-			if !ok {
+		// b[i] is a backslash. The separators of properties come first.
+		if i+6 <= len(b) && binary.BigEndian.Uint32(b[i:]) == 0x5C753030 && b[i+4] == '0' && b[i+5]-'0' <= 9 {
+			s[n] = b[i+5] - '0'
+			n++
+			i += 6
+		} else {
+			size, wide, why := unescape(s[n:], b[i:])
+			if why != "" {
 				r.i = i
-				r.fail("bad \\u escape")
+				r.fail(why)
 				return nil
 			}
-			i += 4
-			if u >= 0xD800 && u < 0xDC00 && i+1 < len(r.b) && r.b[i] == '\\' && r.b[i+1] == 'u' {
-				if low, ok := hex4(r.b, i+2); ok && low >= 0xDC00 && low < 0xE000 {
-					u = (u-0xD800)<<10 + (low - 0xDC00) + 0x10000
-					i += 6
-				}
-			}
-			if u < utf8.RuneSelf {
-				s = append(s, byte(u))
-			} else {
-				s = utf8.AppendRune(s, u) // half a surrogate pair becomes U+FFFD
-			}
-		case 'n':
-			s = append(s, '\n')
-		case 't':
-			s = append(s, '\t')
-		case 'r':
-			s = append(s, '\r')
-		case 'b':
-			s = append(s, '\b')
-		case 'f':
-			s = append(s, '\f')
-		case '"', '\'', '\\', '/':
-			s = append(s, e)
-		default:
-			r.i = i - 2
-			r.fail("unknown escape")
-			return nil
+			n += wide
+			i += size
 		}
-		next := find(r.b, i, quote, '\\')
-		s = append(s, r.b[i:next]...)
-		i = next
+		for i+8 <= len(b) && n+8 <= len(s) {
+			w := binary.LittleEndian.Uint64(b[i:])
+			binary.LittleEndian.PutUint64(s[n:], w) // what is too much of it is written over
+			vq, vs := w^wq, w^'\\'*eachByte
+			if m := ((vq-eachByte)&^vq | (vs-eachByte)&^vs) & topBits; m != 0 {
+				k := bits.TrailingZeros64(m) >> 3
+				i, n = i+k, n+k
+				break
+			}
+			i, n = i+8, n+8
+		}
+		for i < len(b) && b[i] != quote && b[i] != '\\' {
+			s[n] = b[i]
+			i, n = i+1, n+1
+		}
 	}
-	r.i = len(r.b)
+	r.i = len(b)
 	r.fail("a string is not closed")
 	return nil
+}
+
+// unescape writes what the escape at the beginning of b means to dst, which is no
+// shorter than b. It returns the sizes of both.
+func unescape(dst, b []byte) (size, wide int, why string) {
+	if len(b) < 2 {
+		return 0, 0, "a string is not closed"
+	}
+	switch e := b[1]; e {
+	case 'u':
+		u, ok := hex4(b, 2)
+		if !ok {
+			return 0, 0, "bad \\u escape"
+		}
+		size = 6
+		if u >= 0xD800 && u < 0xDC00 && len(b) > 7 && b[6] == '\\' && b[7] == 'u' {
+			if low, ok := hex4(b, 8); ok && low >= 0xDC00 && low < 0xE000 {
+				u = (u-0xD800)<<10 + (low - 0xDC00) + 0x10000
+				size = 12
+			}
+		}
+		return size, utf8.EncodeRune(dst, u), "" // half a surrogate pair becomes U+FFFD
+	case 'n':
+		dst[0] = '\n'
+	case 't':
+		dst[0] = '\t'
+	case 'r':
+		dst[0] = '\r'
+	case 'b':
+		dst[0] = '\b'
+	case 'f':
+		dst[0] = '\f'
+	case '"', '\'', '\\', '/':
+		dst[0] = e
+	default:
+		return 0, 0, "unknown escape"
+	}
+	return 2, 1, ""
 }
 
 func hex4(b []byte, i int) (rune, bool) {
