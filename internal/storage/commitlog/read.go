@@ -14,7 +14,7 @@ import (
 // the record is not, or no longer, there, and are a CorruptionError when
 // something else stands in its place.
 func (l *Log) Read(at mq.LogOffset, size int32) (record.View, *segment.File, error) {
-	if at < 0 || at+mq.LogOffset(size) > l.End() {
+	if at < 0 || at+mq.LogOffset(max(size, 1)) > l.End() {
 		return nil, nil, fmt.Errorf("%w: position %d is behind the end of the log, %d", mq.ErrNotFound, at, l.End())
 	}
 	f := l.run.Acquire(int64(at))
