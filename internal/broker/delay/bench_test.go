@@ -161,3 +161,17 @@ func BenchmarkLateness(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkArrived is what a delayed message costs its sender beyond the append.
+func BenchmarkArrived(b *testing.B) {
+	l := openLive(b, b.TempDir(), nil)
+	defer l.close()
+	due := time.Now().Add(time.Hour).UnixMilli()
+	key := mq.QueueKey{Topic: mq.TopicSchedule, ID: 17}
+	b.ReportAllocs()
+	n := mq.QueueOffset(0)
+	for b.Loop() {
+		l.flow.Arrived(key, n, due+int64(n/100))
+		n++
+	}
+}

@@ -1,6 +1,7 @@
 package delay
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -8,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sundial-mq/sundial/internal/invariant"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/record"
 	"github.com/sundial-mq/sundial/internal/vfs/memfs"
-	"pgregory.net/rapid"
 )
 
 // The disk stops at its n-th operation, for every n of a life that sends,
@@ -30,8 +31,8 @@ func TestEveryCrashPoint(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			step := int64(1)
-			if testing.Short() {
-				step = 7
+			if invariant.On {
+				step = 7 // everything takes ten times as long
 			}
 			for n := int64(0); ; n += step {
 				done := false
@@ -109,14 +110,19 @@ func (w *world) oneLife() map[string]bool {
 	return sent
 }
 
+var histories = flag.Int("histories", 100, "how many histories TestModelOfLives tries")
+
 // Lives of random length that end in random ways, with destinations that fail at
 // random: each message once, whatever happens.
 func TestModelOfLives(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(r *rapid.T) {
-		seed := rapid.Uint64().Draw(r, "seed")
-		flush := rapid.Bool().Draw(r, "sync")
-		lives := rapid.IntRange(1, 5).Draw(r, "lives")
+	n := *histories
+	if invariant.On {
+		n = (n + 9) / 10
+	}
+	for seed := range uint64(n) {
+		flush := seed%2 == 0
+		lives := 1 + int(seed/2%5)
 		var failure string
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 1))
@@ -197,9 +203,9 @@ func TestModelOfLives(t *testing.T) {
 			}
 		})
 		if failure != "" {
-			r.Fatal(failure)
+			t.Fatalf("history %d: %s", seed, failure)
 		}
-	})
+	}
 }
 
 func tail(s string, n int) string {

@@ -30,6 +30,7 @@ type outcome struct {
 	kind   kind
 	due    int64       // early: when it is due
 	dest   mq.QueueKey // parked: where it should go
+	first  bool        // parked: and nothing else was parked there
 	err    error
 }
 
@@ -97,7 +98,7 @@ func (f *Flow) settleOutcomes(outcomes []outcome) {
 		case lost:
 			f.asideLocked(o.lane, o.off, o.pos, o.err.Error(), now)
 		case parked:
-			f.parkLocked(o)
+			o.first = f.parkLocked(o)
 		}
 		o.stream.loaded--
 		if len(o.stream.unread) > 0 && o.stream.loaded <= f.window(o.lane)/2 || o.stream.empty() {
@@ -106,15 +107,23 @@ func (f *Flow) settleOutcomes(outcomes []outcome) {
 	}
 	f.mu.Unlock()
 	for i := range outcomes {
-		if o := &outcomes[i]; o.kind == lost {
-			f.note.Error("a pending message cannot be delivered and is set aside", "level", o.lane.level, "offset", o.off, "position", o.pos, "err", o.err)
-		}
+		f.tell(&outcomes[i])
 	}
 	if len(again) > 0 {
 		f.timer.Add(again...)
 	}
 	for _, s := range refill {
 		f.refill(s)
+	}
+}
+
+// tell logs what somebody should know of; without locks, because a log may be slow.
+func (f *Flow) tell(o *outcome) {
+	switch {
+	case o.kind == lost:
+		f.note.Error("a pending message cannot be delivered and is set aside", "level", o.lane.level, "offset", o.off, "position", o.pos, "err", o.err)
+	case o.first:
+		f.note.Warn("a destination takes no messages; trying again", "topic", o.dest.Topic, "queue", o.dest.ID, "err", o.err)
 	}
 }
 

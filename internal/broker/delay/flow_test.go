@@ -215,6 +215,80 @@ func TestD08StopWhileDelivering(t *testing.T) {
 	}
 }
 
+// A record that waits keeps its log file, however short the retention.
+func TestD13DelayLongerThanRetention(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.levels = "3m"
+		w.tuneStore = func(c *storage.Config) {
+			c.Expiry.Reserved = time.Minute
+			c.Expiry.Hours = nil
+			for h := range 24 {
+				c.Expiry.Hours = append(c.Expiry.Hours, h)
+			}
+		}
+		w.start()
+		want := map[string]int64{"a": w.send("T", 0, 1, "a")}
+		for range 30 { // filler, so that files roll
+			if _, err := w.store.Append(&record.Message{Topic: "F", BornHost: host, StoreHost: host, Body: make([]byte, 20_000)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.pass(179 * time.Second)
+		synctest.Wait()
+		if w.store.MinLog() != 0 {
+			t.Errorf("the log begins at %d and a message waits at 0", w.store.MinLog())
+		}
+		w.pass(time.Second)
+		synctest.Wait()
+		found := 0
+		for _, g := range w.delivered() {
+			if g.Body == "a" && g.At == want["a"] {
+				found++
+			}
+		}
+		if found != 1 {
+			t.Errorf("delivered %d times", found)
+		}
+		w.pass(time.Minute)
+		synctest.Wait()
+		if w.store.MinLog() == 0 {
+			t.Error("the log file stays although nothing waits")
+		}
+	})
+}
+
+// A message of the largest size, and one with hardly room for a property, are
+// delivered like any other, and so is the small one behind them.
+func TestD14LargestMessages(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		const limit = 10_000
+		w.tuneStore = func(c *storage.Config) { c.LogFileSize, c.MaxMessage = 1<<20, limit }
+		w.start()
+		sent := 0
+		for _, size := range []int{limit - 1, limit} {
+			for _, props := range []int{0, record.MaxProperties - receiptRoom - 200, record.MaxProperties - receiptRoom - 1} {
+				m := &record.Message{Topic: "T", BornHost: host, StoreHost: host, Body: make([]byte, size)}
+				m.Properties = record.AppendProperty(record.AppendProperty(nil, mq.PropDelay, "1"), "X", strings.Repeat("x", props))
+				if err := w.flow.cfg.Levels.Retarget(m); errors.Is(err, mq.ErrIllegalMessage) && props == record.MaxProperties-receiptRoom-1 {
+					continue // refused loudly
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := w.store.Append(m); err != nil {
+					t.Fatal(err)
+				}
+				sent++
+			}
+		}
+		w.send("T", 0, 1, "small")
+		w.pass(2 * time.Second)
+		synctest.Wait()
+		if n := len(w.delivered()); n != sent+1 || sent != 4 {
+			t.Errorf("%d delivered of %d", n, sent+1)
+		}
+	})
+}
+
 // Only what failed is tried again.
 func TestD16OnlyTheFailedPutIsRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
@@ -856,5 +930,25 @@ func TestStatsNameTheLevels(t *testing.T) {
 		if got := w.flow.Offsets(); got.Offsets["1"] != 0 || got.Offsets["4"] != 0 || len(got.Offsets) != 2 {
 			t.Errorf("offsets %+v", got)
 		}
+	})
+}
+
+// Appending goroutines may overtake each other between the append and its announcement.
+func TestAnnouncementsOutOfOrder(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.deaf = true
+		w.start()
+		want := map[string]int64{}
+		var due []int64
+		for i := range 8 {
+			due = append(due, w.send("T", 0, 1, body("m", i)))
+			want[body("m", i)] = due[i]
+		}
+		for _, i := range []int{3, 0, 1, 2, 7, 6, 4} { // the fifth is never announced
+			w.flow.Arrived(mq.QueueKey{Topic: mq.TopicSchedule}, mq.QueueOffset(i), due[i])
+		}
+		w.pass(2 * time.Second)
+		synctest.Wait()
+		w.once(want)
 	})
 }

@@ -61,8 +61,9 @@ func (f *Flow) isParked(key mq.QueueKey) bool {
 	return f.mu.parked[key] != nil
 }
 
-// parkLocked keeps a message for its destination.
-func (f *Flow) parkLocked(o *outcome) {
+// parkLocked keeps a message for its destination, and reports whether that took
+// messages until now.
+func (f *Flow) parkLocked(o *outcome) (first bool) {
 	f.mu.parkedItems++
 	o.lane.parked++
 	d := f.mu.parked[o.dest]
@@ -71,9 +72,10 @@ func (f *Flow) parkLocked(o *outcome) {
 		f.mu.parked[o.dest] = d
 		f.parkedDestinations.Add(1)
 		f.postpone(d, o.err)
-		f.note.Warn("a destination takes no messages; trying again", "topic", d.key.Topic, "queue", d.key.ID, "err", o.err)
+		first = true
 	}
 	d.items = append(d.items, parkedItem{lane: o.lane, off: o.off, pos: o.pos})
+	return first
 }
 
 // postpone sets the next try of a destination; mu is held.
@@ -157,7 +159,6 @@ func (f *Flow) retry(ctx context.Context, h *hands, d *destination) {
 			o.lane.rate.add(now, 1)
 		case lost:
 			f.asideLocked(o.lane, o.off, o.pos, o.err.Error(), now)
-			f.note.Error("a pending message cannot be delivered and is set aside", "level", o.lane.level, "offset", o.off, "position", o.pos, "err", o.err)
 		default:
 			// Early: the clock was set back since it was parked. The next try is as good a time as any.
 			if o.kind == early {
@@ -177,6 +178,7 @@ func (f *Flow) retry(ctx context.Context, h *hands, d *destination) {
 			nudge = f.waitingLocked()
 		}
 		f.mu.Unlock()
+		f.tell(&o)
 		for _, s := range nudge {
 			f.nudge(s)
 		}

@@ -30,6 +30,7 @@ type world struct {
 
 	levels    string
 	sync      bool
+	deaf      bool // arrivals are not announced
 	tune      func(*Config)
 	tuneStore func(*storage.Config)
 	fail      func(m *record.Message) error // asked before each delivery
@@ -124,7 +125,7 @@ func (w *world) tryStart() error {
 	sc := w.storeConfig()
 	sc.TagsCode, sc.RecoverFrom, sc.Recovered = levels.TagsCode, prior.From(), prior.See
 	sc.OnArrival = func(key mq.QueueKey, off mq.QueueOffset, tags int64) {
-		if f := flow.Load(); f != nil {
+		if f := flow.Load(); f != nil && !w.deaf {
 			f.Arrived(key, off, tags)
 		}
 	}
@@ -141,6 +142,7 @@ func (w *world) tryStart() error {
 		return err
 	}
 	flow.Store(s.flow)
+	s.store.Pin("delay", s.flow.Pin)
 	storeCtx, stopStore := context.WithCancel(context.Background())
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
