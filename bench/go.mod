@@ -1,0 +1,3 @@
+module github.com/sundial-mq/sundial/bench
+
+go 1.26
