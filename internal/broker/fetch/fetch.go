@@ -54,7 +54,7 @@ func (f *Flow) Pull(req *Request, done func(Result, error)) {
 	}
 	if req.Flag&mq.PullCommitOffset != 0 && req.CommitOffset >= 0 {
 		// One that is refused is out of date; the answer puts the consumer right.
-		_ = f.offsets.Commit(req.Group, req.Topic, req.Queue, req.CommitOffset)
+		_ = f.offsets.Advance(req.Group, req.Topic, req.Queue, req.CommitOffset)
 	}
 	if res.Status != NoNew || req.Flag&mq.PullSuspend == 0 || req.Suspend <= 0 {
 		done(res, nil)

@@ -227,6 +227,12 @@ func TestC05NothingCommittedIsNotZero(t *testing.T) {
 		if off, found := b.offsets.Query("new", "T", 0); !found || off != 50 {
 			t.Errorf("committed %d, %v; want 50", off, found)
 		}
+		// A commit that overtook the pull is not taken back.
+		b.offsets.Commit("new", "T", 0, 70)
+		<-b.pull(Request{Group: "new", Offset: 50, CommitOffset: 60, Flag: mq.PullCommitOffset | mq.PullSubscription})
+		if off, _ := b.offsets.Query("new", "T", 0); off != 70 {
+			t.Errorf("committed %d, want 70", off)
+		}
 	})
 }
 

@@ -56,6 +56,11 @@ func (t *pairs) query(k key, id mq.QueueID) (mq.QueueOffset, bool) {
 
 // set puts an offset and reports whether that changed something.
 func (t *pairs) set(k key, id mq.QueueID, off mq.QueueOffset) bool {
+	return t.put(k, id, off, false)
+}
+
+// put is set; forward leaves an offset that is higher already.
+func (t *pairs) put(k key, id mq.QueueID, off mq.QueueOffset, forward bool) bool {
 	p := t.get(k)
 	if p == nil {
 		// The strings may be views into a frame.
@@ -70,7 +75,7 @@ func (t *pairs) set(k key, id mq.QueueID, off mq.QueueOffset) bool {
 		p.mu.queues = slices.Insert(p.mu.queues, i, position{id, off})
 		return true
 	}
-	if p.mu.queues[i].off == off {
+	if had := p.mu.queues[i].off; had == off || forward && had > off {
 		return false
 	}
 	p.mu.queues[i].off = off

@@ -107,6 +107,17 @@ func (r *Register) Loaded() table.Report { return r.loaded }
 // with the reason, below 0, beyond the end of the queue, and while a reset of
 // that queue waits to be taken.
 func (r *Register) Commit(group, topic string, queue mq.QueueID, off mq.QueueOffset) error {
+	return r.commit(group, topic, queue, off, false)
+}
+
+// Advance is Commit for an offset that comes along with a pull. It never takes
+// progress back: pulls wait for a worker while commits do not, so a commit that was
+// sent later may be here already.
+func (r *Register) Advance(group, topic string, queue mq.QueueID, off mq.QueueOffset) error {
+	return r.commit(group, topic, queue, off, true)
+}
+
+func (r *Register) commit(group, topic string, queue mq.QueueID, off mq.QueueOffset, forward bool) error {
 	if off < 0 {
 		return fmt.Errorf("%w: offset %d of group %s in queue %d of topic %s", mq.ErrInvalid, off, group, queue, topic)
 	}
@@ -125,7 +136,7 @@ func (r *Register) Commit(group, topic string, queue mq.QueueID, off mq.QueueOff
 		}
 	}
 	r.commits.Add(1)
-	if r.consumed.set(k, queue, off) {
+	if r.consumed.put(k, queue, off, forward) {
 		r.edits.Add(1)
 	}
 	return nil
