@@ -96,7 +96,7 @@ func TestExpiredFilesGoInTheirHour(t *testing.T) {
 	})
 }
 
-func TestAFullDiskLetsTheOldestGoAndSaysWhatIsLost(t *testing.T) {
+func TestS10AFullDiskLetsTheOldestGoAndSaysWhatIsLost(t *testing.T) {
 	t.Parallel()
 	var lost [][2]mq.LogOffset
 	onDisk(t, func(c *Config) {
@@ -131,7 +131,7 @@ func TestAFullDiskLetsTheOldestGoAndSaysWhatIsLost(t *testing.T) {
 	})
 }
 
-func TestAboveTheLimitMessagesAreRefusedUntilThereIsRoom(t *testing.T) {
+func TestS08AboveTheLimitMessagesAreRefusedUntilThereIsRoom(t *testing.T) {
 	t.Parallel()
 	onDisk(t, func(c *Config) { c.Expiry.RefuseAtForced = false }, func(t *testing.T, disk *memfs.FS, s *Store) {
 		fill(t, s, 2)
@@ -190,7 +190,7 @@ func TestDeliveriesHaveTheReserve(t *testing.T) {
 		left int64 // bytes on the disk when the next file is wanted
 		text string
 	}{
-		{"no room for a file", 40 << 10, "no room for the next commit log file"},
+		{"no room for a file", 40 << 10, "the next commit log file cannot be made"},
 		{"no room at all", 0, "/data/store"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -93,11 +93,11 @@ func (s *Store) lookAtDisk() error {
 	default:
 		s.byUsage = false
 		if s.queuesFull.Load() || s.reserveUsed {
-			why = fmt.Errorf("%w: the disk of %s is full, messages are accepted again when %d bytes are free there", mq.ErrUnavailable, s.cfg.Dir, s.reserveNeeds())
+			why = fmt.Errorf("%w: no space left on the disk of %s for queue entries, messages are accepted again when %s free there", mq.ErrUnavailable, s.cfg.Dir, s.roomWanted())
 		}
 		s.noSpare.Store(nil)
 		if spare != nil {
-			spare = fmt.Errorf("%w: no room for the next commit log file: %w", mq.ErrUnavailable, spare)
+			spare = fmt.Errorf("%w: the next commit log file cannot be made: %w", mq.ErrUnavailable, spare)
 			s.noSpare.Store(&spare)
 		}
 	}
@@ -159,6 +159,13 @@ func (s *Store) keepReserve(full bool) error {
 // reserveNeeds is how much room there must be for the reserve to be made: not
 // the last there is, because what follows may need that more.
 func (s *Store) reserveNeeds() uint64 { return 2 * uint64(s.cfg.Reserve) }
+
+func (s *Store) roomWanted() string {
+	if s.cfg.Reserve == 0 {
+		return "some is"
+	}
+	return fmt.Sprintf("%d bytes are", s.reserveNeeds())
+}
 
 func (s *Store) makeReserve(path string) (made bool, err error) {
 	u, err := s.fs.Usage(s.cfg.own(""))

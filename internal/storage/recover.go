@@ -151,7 +151,27 @@ func (r *recovery) checkQueues() error {
 			}
 		}
 	}
+	if s.cfg.ReadOnly {
+		return nil
+	}
+	s.sets.Each(func(q *consumequeue.Queue) bool {
+		if r.garbled(q) {
+			r.doubt[q.Key()] = max(r.doubt[q.Key()], s.manifest.Topics[q.Key().Topic][strconv.Itoa(int(q.Key().ID))].Max)
+		}
+		return true
+	})
 	return nil
+}
+
+// garbled reports whether a queue begins with what no broker wrote, or goes on
+// behind the log that a clean stop covered. Such a queue says nothing of the log,
+// and the log can say what belongs into it.
+func (r *recovery) garbled(q *consumequeue.Queue) bool {
+	if q.Min() == q.Max() {
+		return false
+	}
+	e, ok := q.Entry(q.Min())
+	return !ok || e.Pos >= q.End() || r.cleanStop() && q.End() > r.store.state.covered.End
 }
 
 func (r *recovery) cleanStop() bool {
@@ -167,9 +187,15 @@ func (r *recovery) findDurable() {
 	if r.trusted {
 		r.durable = s.state.covered.End
 	}
-	if !r.aborted || !r.stranger {
-		r.durable = max(r.durable, s.sets.End())
+	if r.aborted && r.stranger {
+		return
 	}
+	s.sets.Each(func(q *consumequeue.Queue) bool {
+		if _, doubted := r.doubt[q.Key()]; !doubted {
+			r.durable = max(r.durable, q.End())
+		}
+		return true
+	})
 }
 
 // replayOld shows records that lie before the walk to whoever wants them.

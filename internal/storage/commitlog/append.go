@@ -125,7 +125,7 @@ func (l *Log) roomLocked(size int) ([]byte, error) {
 func (l *Log) nextFileLocked(end int64) (*segment.File, error) {
 	next, err := l.run.Next()
 	if err != nil {
-		return nil, fmt.Errorf("%w: no room for the next commit log file: %w", mq.ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: the next commit log file cannot be made: %w", mq.ErrUnavailable, err)
 	}
 	if f := l.mu.file; f != nil {
 		record.PutBlank(f.Bytes()[end-f.Start():])
