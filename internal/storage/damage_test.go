@@ -199,7 +199,7 @@ func tree(t testing.TB, disk vfs.FS, dir string) string {
 				t.Fatal(err)
 			}
 			b.WriteString(path + " ")
-			b.WriteString(hex(crc(raw)) + "\n")
+			b.WriteString(hexCRC(crc(raw)) + "\n")
 		}
 	}
 	walk(dir)

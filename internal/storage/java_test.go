@@ -123,7 +123,7 @@ func put(t testing.TB, disk vfs.FS, path string, content []byte) {
 
 func crc(b []byte) uint32 { return crc32.ChecksumIEEE(b) }
 
-func hex(n uint32) string { return fmt.Sprintf("%08X", n) }
+func hexCRC(n uint32) string { return fmt.Sprintf("%08X", n) }
 
 func number(v any) int64 { return int64(v.(float64)) }
 

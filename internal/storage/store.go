@@ -102,7 +102,8 @@ func (s *Store) open() error {
 // takeLock keeps every other process out, one written in Java too.
 func (s *Store) takeLock() error {
 	if s.cfg.ReadOnly {
-		return nil
+		_, err := s.fs.Stat(s.cfg.Dir)
+		return err
 	}
 	if err := s.makeDirs(); err != nil {
 		return err

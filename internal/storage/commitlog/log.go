@@ -93,6 +93,7 @@ func (l *Log) Start(t Tail) error {
 // StartReadOnly makes a log that was opened for reading end where Scan found it
 // to end.
 func (l *Log) StartReadOnly(t Tail) error {
+	_ = l.fail(fmt.Errorf("%w: the store is open for reading only", mq.ErrUnavailable))
 	l.end.Store(int64(t.End))
 	l.durable.Store(int64(t.End))
 	return nil

@@ -1,0 +1,5 @@
+//go:build !race
+
+package storage
+
+func raceEnabled() bool { return false }
