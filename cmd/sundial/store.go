@@ -33,7 +33,6 @@ with --index-slots and --index-entries when they are not RocketMQ's default.`,
 // storeFlags say how a store was made, where its files do not.
 type storeFlags struct {
 	slots, entries int
-	levels         string
 	json           bool
 }
 

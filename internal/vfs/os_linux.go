@@ -86,7 +86,7 @@ func (f *osFile) Zero(off, n int64) error {
 }
 
 // mapList has nothing to hold: fdatasync writes what was stored through mappings.
-type mapList struct{}
+type mapList struct{} //lint:ignore U1000 the field is shared with systems that need it
 
 func (f *osFile) mapFile(size int, writable bool) (Mapping, error) {
 	prot := unix.PROT_READ

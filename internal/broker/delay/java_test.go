@@ -69,7 +69,7 @@ func TestTakesOverRocketMQsPendingMessages(t *testing.T) {
 				w.tuneStore = func(c *storage.Config) { c.LogFileSize, c.QueueFileSize = 65536, 1000 }
 				// The store was stopped in 2026; the bubble begins in 2000.
 				stopped := time.UnixMilli(1796066975599)
-				w.shift.Store(int64(stopped.Sub(time.Now())))
+				w.shift.Store(int64(time.Until(stopped)))
 				w.start()
 				before := len(w.delivered())
 				var pending int64

@@ -23,13 +23,6 @@ type model struct {
 
 func (m *model) max() int { return m.start + len(m.rows) }
 
-func (m *model) end() mq.LogOffset {
-	if len(m.rows) == 0 {
-		return 0
-	}
-	return m.rows[len(m.rows)-1].End()
-}
-
 // covers counts the entries of records that end at or below pos.
 func (m *model) covers(pos mq.LogOffset) int {
 	n := 0
