@@ -98,6 +98,7 @@ func (b *broker) spread(p *parts) {
 	c.Announce.NameServers, c.Announce.Cluster, c.Announce.Broker, c.Announce.ID = p.at.NameServers, c.Cluster, c.Name, c.ID
 	c.Announce.Addr, c.Announce.HAAddr, c.Announce.Perm, c.Announce.Log = b.host.String(), b.host.String(), c.Perm, p.log
 	c.Server.Log, c.Server.Metrics = p.log, p.metrics
+	c.Delay.Metrics = p.metrics
 }
 
 // openStore opens the engine and, in the same breath, the delay flow's view of

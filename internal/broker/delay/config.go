@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sundial-mq/sundial/internal/metric"
 	"github.com/sundial-mq/sundial/internal/storage/timer"
 )
 
@@ -39,6 +40,9 @@ type Config struct {
 
 	// Waiter sleeps; nil is timer.Precise.
 	Waiter timer.Waiter
+
+	// Metrics is where the flow counts; nil is nowhere.
+	Metrics *metric.Registry
 
 	// Log hears what happens; nil is silent.
 	Log *slog.Logger

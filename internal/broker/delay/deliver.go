@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sundial-mq/sundial/internal/bin"
 	"github.com/sundial-mq/sundial/internal/mq"
@@ -28,7 +29,7 @@ type outcome struct {
 	off    int64
 	pos    mq.LogOffset
 	kind   kind
-	due    int64       // early: when it is due
+	due    int64       // when it is due, 0 when that is not known
 	dest   mq.QueueKey // parked: where it should go
 	first  bool        // parked: and nothing else was parked there
 	err    error
@@ -53,7 +54,7 @@ func (f *Flow) fire(h *hands, due []timer.Item) {
 		if s == nil {
 			continue // a nudge for a run that is gone
 		}
-		o := outcome{stream: s, lane: s.lane, off: int64(it.Offset), pos: it.Pos}
+		o := outcome{stream: s, lane: s.lane, off: int64(it.Offset), pos: it.Pos, due: it.Due}
 		if it.Offset == nudgeOffset {
 			o.kind = nudged
 		}
@@ -174,12 +175,17 @@ func (f *Flow) deliver(h *hands, o *outcome, retry bool) {
 		PreparedOffset: v.PreparedOffset(), Body: v.Body(), Properties: h.props,
 	}
 	if err := f.append(o.lane, o.off, &m); err != nil {
+		f.count.refused.Inc()
 		o.kind, o.err = parked, err
 		o.dest = mq.QueueKey{Topic: strings.Clone(dest.Topic), ID: dest.ID}
 		h.refused = append(h.refused, o.dest)
 		return
 	}
 	o.kind = delivered
+	f.count.delivered.Inc()
+	if o.due > 0 {
+		f.count.late.Record(f.clock().Sub(time.UnixMilli(o.due)))
+	}
 }
 
 // append stores m and notes that a message is delivered, in one step for snapshots.

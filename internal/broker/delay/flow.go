@@ -9,7 +9,9 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/sundial-mq/sundial/internal/metric"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/record"
 	"github.com/sundial-mq/sundial/internal/storage"
@@ -38,6 +40,8 @@ type Flow struct {
 	store Store
 	note  *slog.Logger
 	timer *timer.Queue
+	clock func() time.Time
+	count *metrics
 	files *files
 
 	// load is held by the one who reads queues ahead.
@@ -83,12 +87,17 @@ func Open(store Store, prior *Prior, cfg Config) (*Flow, error) {
 		return nil, err
 	}
 	f := &Flow{
-		cfg: cfg, store: store, note: cfg.Log, timer: q, files: prior.files,
+		cfg: cfg, store: store, note: cfg.Log, timer: q, clock: w.Now, files: prior.files,
 		entries: make([]consumequeue.Entry, 1024), retryWake: make(chan struct{}, 1),
 	}
 	if f.note == nil {
 		f.note = slog.New(slog.DiscardHandler)
 	}
+	reg := cfg.Metrics
+	if reg == nil {
+		reg = metric.NewRegistry()
+	}
+	f.count = newMetrics(reg, f)
 	f.mu.lanes = map[mq.QueueID]*lane{}
 	f.mu.streams = map[int32]*stream{}
 	f.mu.parked = map[mq.QueueKey]*destination{}

@@ -440,6 +440,10 @@ func TestD31BacklogIsVisible(t *testing.T) {
 		if l := w.level(1); l.Pending != 0 || l.LagMillis != 0 || l.Delivered != 3000 || l.PerSecond != 300 {
 			t.Errorf("after: %+v", l)
 		}
+		late := w.flow.count.late.Snapshot()
+		if late.Count != 3000 || late.Quantile(0.01) < 59*time.Second || late.Max > 63*time.Second {
+			t.Errorf("lateness %v of %d, at most %v; they were a minute late", late.Quantile(0.5), late.Count, late.Max)
+		}
 	})
 }
 

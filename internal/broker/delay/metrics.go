@@ -1,0 +1,38 @@
+package delay
+
+import (
+	"github.com/sundial-mq/sundial/internal/metric"
+)
+
+// metrics are what the flow counts. What it only knows, it tells when asked.
+type metrics struct {
+	delivered *metric.Counter
+	refused   *metric.Counter   // puts that failed
+	late      *metric.Histogram // from the due millisecond to the append
+}
+
+func newMetrics(reg *metric.Registry, f *Flow) *metrics {
+	count := func(get func(*lane) int64) func() float64 {
+		return func() float64 {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			var sum int64
+			for _, l := range f.mu.lanes {
+				sum += get(l)
+			}
+			return float64(sum)
+		}
+	}
+	reg.GaugeFunc("sundial_delay_pending", "Delayed messages that are not delivered yet.", count((*lane).pending))
+	reg.GaugeFunc("sundial_delay_parked", "Delayed messages that are due and that their destination does not take.", count(func(l *lane) int64 { return int64(l.parked) }))
+	reg.GaugeFunc("sundial_delay_set_aside", "Delayed messages that cannot be delivered, since the store was made.", func() float64 {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return float64(f.mu.aside.count)
+	})
+	return &metrics{
+		delivered: reg.Counter("sundial_delay_delivered_total", "Delayed messages delivered."),
+		refused:   reg.Counter("sundial_delay_refused_total", "Tries to deliver a delayed message that failed."),
+		late:      reg.Histogram("sundial_delay_late_seconds", "From the due time of a delayed message to its delivery."),
+	}
+}
