@@ -29,7 +29,7 @@ func (f *Flow) allow(req *Request) (*filter.Filter, about, error) {
 	topic := f.topics.Get(req.Topic)
 	switch {
 	case topic == nil:
-		return nil, a, fmt.Errorf("%w: topic[%s] not exist, apply first please!", mq.ErrNoTopic, req.Topic)
+		return nil, a, fmt.Errorf("%w: topic[%s] not exist, make it first or send to it", mq.ErrNoTopic, req.Topic)
 	case !topic.Perm.Readable():
 		return nil, a, &ForbiddenError{3, fmt.Sprintf("topic %s is not readable (its perm is %d)", req.Topic, topic.Perm)}
 	case req.Queue < 0 || int32(req.Queue) >= topic.ReadQueues:
