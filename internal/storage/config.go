@@ -84,6 +84,11 @@ type Config struct {
 	// size of a file that is given up then for the queues; 0 is none.
 	Reserve int64
 
+	// MaxVolatile is how many bytes of log may wait to be made durable, from 64 MiB;
+	// beyond, messages are refused. Only a disk that hangs comes to that.
+	MaxVolatile int64
+
+	// Expiry says when old messages go and when a full disk refuses new ones.
 	Expiry Expiry
 
 	// ReadOnly is for looking into a store that is not running: no lock is taken
@@ -175,7 +180,7 @@ func DefaultConfig(dir string) Config {
 		MaxMessage: 4 << 20, LongTopics: true, CheckCRC: true,
 		FlushInterval: 500 * time.Millisecond, QueueFlushInterval: time.Second,
 		QueueSyncInterval: 10 * time.Second, QueueSyncBytes: 256 << 20,
-		Prefault: 32 << 20, Reserve: 64 << 20,
+		Prefault: 32 << 20, Reserve: 64 << 20, MaxVolatile: 1 << 30,
 		Expiry: Expiry{
 			Reserved: 72 * time.Hour, Hours: []int{4}, Interval: 10 * time.Second, FilePause: 100 * time.Millisecond,
 			Batch: 10, ForceAfter: 120 * time.Second, MaxUsed: 75, Forced: 85, Warning: 90, Forcibly: true,
@@ -203,6 +208,9 @@ func (c Config) Validate() error {
 	}
 	if c.Reserve < 0 {
 		complain("reserve is %d bytes, want 0 or more", c.Reserve)
+	}
+	if c.MaxVolatile < 64<<20 {
+		complain("at most %d bytes of log may wait for the disk, want at least %d", c.MaxVolatile, 64<<20)
 	}
 	errs = append(errs, c.Expiry.Validate())
 	return errors.Join(errs...)

@@ -129,6 +129,9 @@ func (s *Store) refusal(size int) error {
 	if p := s.noSpare.Load(); p != nil && s.log.Room()-int64(size) < s.reserveTail() {
 		return *p
 	}
+	if n := int64(s.log.End() - s.log.Durable()); n > s.cfg.MaxVolatile {
+		return fmt.Errorf("%w: %d bytes of the commit log wait for the disk, which does not keep up; at most %d may", mq.ErrBusy, n, s.cfg.MaxVolatile)
+	}
 	return nil
 }
 

@@ -38,6 +38,9 @@ type recovery struct {
 // recover makes the store ready from whatever is on disk.
 func (s *Store) recover() error {
 	r := &recovery{store: s, doubt: map[mq.QueueKey]mq.QueueOffset{}}
+	if err := s.refuseForeign(); err != nil {
+		return err
+	}
 	if err := r.readMarks(); err != nil {
 		return err
 	}
@@ -75,6 +78,26 @@ func (s *Store) recover() error {
 		return err
 	}
 	return r.open(tail)
+}
+
+// foreign are directories in which RocketMQ keeps queues of kinds that we do not
+// have: opening such a store would serve other messages than it holds.
+var foreign = []struct{ dir, what string }{
+	{"batchconsumequeue", "queues of topics with queue.type=BatchCQ"},
+	{"consumequeue_ext", "queue entries with filter bits (enableConsumeQueueExt)"},
+}
+
+func (s *Store) refuseForeign() error {
+	for _, f := range foreign {
+		entries, err := s.fs.ReadDir(s.path(f.dir))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if len(entries) > 0 {
+			return fmt.Errorf("%w: %s holds %s", mq.ErrUnsupported, s.path(f.dir), f.what)
+		}
+	}
+	return nil
 }
 
 // readMarks reads what the last broker here wrote about itself.

@@ -97,7 +97,11 @@ func (q *Queue) Append(off mq.QueueOffset, e Entry) error {
 	q.mu.end = e.End()
 	last := len(q.mu.blocks) - 1
 	if last < 0 || len(q.mu.blocks[last]) == blockLen {
-		q.mu.blocks = append(q.mu.blocks, nil)
+		var block []Entry
+		if last >= 0 { // a busy queue: no growing in steps
+			block = make([]Entry, 0, blockLen)
+		}
+		q.mu.blocks = append(q.mu.blocks, block)
 		last++
 	}
 	q.mu.blocks[last] = append(q.mu.blocks[last], e)

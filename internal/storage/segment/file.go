@@ -43,9 +43,6 @@ func (f *File) Path() string { return f.path }
 // Bytes is the whole file. It must not be touched after Release.
 func (f *File) Bytes() []byte { return f.data }
 
-// Drop tells the system that the bytes of the file will not be read soon.
-func (f *File) Drop() { f.mapping.Drop(0, int64(len(f.data))) }
-
 // ModTime is when the file was last changed: RocketMQ's retention clock.
 func (f *File) ModTime() (time.Time, error) {
 	info, err := f.fs.Stat(f.path)
