@@ -35,7 +35,7 @@ func (a *API) pull(r request) *remoting.Command {
 	a.p.Fetch.Pull(&fetch.Request{
 		Group: h.ConsumerGroup, Topic: h.Topic, Queue: h.QueueID, Offset: h.QueueOffset, Max: h.MaxMsgNums, Flag: flag,
 		CommitOffset: h.CommitOffset, Suspend: suspendTime(h.SuspendMillis), Subscription: h.Subscription,
-		ExpressionType: h.ExpressionType, SubVersion: h.SubVersion, Conn: r.conn.ID(),
+		ExpressionType: h.ExpressionType, SubVersion: h.SubVersion, Conn: r.conn,
 	}, func(res fetch.Result, err error) {
 		resp := pulled(res, err)
 		if err == nil {

@@ -100,7 +100,7 @@ func (a *API) know(c *server.Conn) {
 	c.Attach(session{})
 	c.OnClose(func() {
 		a.p.Clients.Closed(c)
-		a.p.Fetch.Forget(c.ID())
+		a.p.Fetch.Forget(c)
 	})
 }
 

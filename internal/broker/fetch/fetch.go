@@ -96,7 +96,7 @@ func (f *Flow) Arrived(key mq.QueueKey, off mq.QueueOffset, tagsCode int64) {
 func (f *Flow) Wake(key mq.QueueKey) { f.lot.wakeQueue(key) }
 
 // Forget drops what a closed connection has parked, without calling done.
-func (f *Flow) Forget(conn uint64) { f.lot.forget(conn) }
+func (f *Flow) Forget(conn any) { f.lot.forget(conn) }
 
 // StopWaiting answers all parked pulls as if their time were over and parks no
 // more: the servers above are about to stop.

@@ -39,7 +39,7 @@ type lot struct {
 	mu struct {
 		sync.Mutex
 		queues map[mq.QueueKey][]*parked
-		conns  map[uint64][]*parked
+		conns  map[any][]*parked
 		due    dueHeap
 		timer  *time.Timer // fires at due[0].deadline; nil before the first pull
 		ready  []*parked   // woken, oldest first
@@ -51,7 +51,7 @@ type lot struct {
 func newLot(maxAll, maxQueue int) *lot {
 	l := &lot{maxAll: maxAll, maxQueue: maxQueue}
 	l.mu.queues = make(map[mq.QueueKey][]*parked)
-	l.mu.conns = make(map[uint64][]*parked)
+	l.mu.conns = make(map[any][]*parked)
 	l.news = sync.NewCond(&l.mu)
 	return l
 }
@@ -139,7 +139,7 @@ func (l *lot) timeout() {
 }
 
 // forget drops what a connection has parked.
-func (l *lot) forget(conn uint64) {
+func (l *lot) forget(conn any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.mu.conns[conn]) > 0 {

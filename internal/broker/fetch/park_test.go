@@ -124,7 +124,7 @@ func TestParkedPullsAreBounded(t *testing.T) {
 		if err := l.park(waiting(2, 0, 9, time.Minute)); !errors.Is(err, mq.ErrBusy) {
 			t.Errorf("fourth pull in a lot with three places: %v", err)
 		}
-		l.forget(0)
+		l.forget(uint64(0))
 		if err := l.park(waiting(0, 0, 9, time.Minute)); err != nil {
 			t.Errorf("the closed connection's place is free again: %v", err)
 		}

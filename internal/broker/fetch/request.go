@@ -20,7 +20,7 @@ type Request struct {
 	Subscription   string         // with PullSubscription: the filter
 	ExpressionType string         // TAG when empty
 	SubVersion     int64
-	Conn           uint64 // the connection that asks: Forget drops what it has parked
+	Conn           any    // the connection that asks, comparable: Forget drops what it has parked
 	ClientHost     string // for the commit log line of offsets
 }
 
