@@ -130,7 +130,9 @@ func (p *parts) open() error {
 		if err := brk.open(p); err != nil {
 			return fmt.Errorf("broker: %w", err)
 		}
-		p.ready = brk.announcer.Told
+		if names == nil || !slices.Equal(p.at.NameServers, []string{names.self}) {
+			p.ready = brk.announcer.Told
+		}
 	}
 	if brk != nil && names != nil && slices.Contains(p.at.NameServers, names.self) {
 		if err := brk.announcer.Enter(names.api.Routes(), time.Now()); err != nil {
