@@ -57,15 +57,39 @@ type Fetched struct {
 	Next, Min, Max mq.QueueOffset
 	Behind         int64 // bytes of log after the last record found
 
-	held []*segment.File
+	// Files that Chunks lie in, in their order: mostly one.
+	first *segment.File
+	more  []*segment.File
 }
 
 // Release gives back the memory behind Chunks.
 func (f *Fetched) Release() {
-	for _, file := range f.held {
+	if f.first != nil {
+		f.first.Release()
+	}
+	for _, file := range f.more {
 		file.Release()
 	}
-	f.held, f.Chunks = nil, nil
+	f.first, f.more, f.Chunks = nil, nil, nil
+}
+
+// hold keeps the file of the next record and reports whether it is that of the
+// record before.
+func (f *Fetched) hold(file *segment.File) (same bool) {
+	last := f.first
+	if n := len(f.more); n > 0 {
+		last = f.more[n-1]
+	}
+	switch {
+	case last == file:
+		file.Release() // held already
+		return true
+	case last == nil:
+		f.first = file
+	default:
+		f.more = append(f.more, file)
+	}
+	return false
 }
 
 // Limits of one fetch where the FetchRequest names none, as RocketMQ has them for
@@ -165,18 +189,16 @@ func (s *Store) take(e consumequeue.Entry, q FetchRequest, r *Fetched, end *mq.L
 		file.Release()
 		return true
 	}
-	last := len(r.held) - 1
-	if last >= 0 && r.held[last] == file {
-		file.Release() // held already
-	} else {
-		r.held = append(r.held, file)
-	}
-	if last >= 0 && *end == e.Pos && r.held[len(r.held)-1] == r.held[last] {
+	if same := r.hold(file); same && *end == e.Pos {
 		// It lies behind the record before: one chunk.
 		i := len(r.Chunks) - 1
-		from := e.End() - mq.LogOffset(len(r.Chunks[i])+len(v)) - mq.LogOffset(file.Start())
-		r.Chunks[i] = file.Bytes()[from : from+mq.LogOffset(len(r.Chunks[i])+len(v))]
+		size := mq.LogOffset(len(r.Chunks[i]) + len(v))
+		from := e.End() - size - mq.LogOffset(file.Start())
+		r.Chunks[i] = file.Bytes()[from : from+size]
 	} else {
+		if r.Chunks == nil {
+			r.Chunks = make([][]byte, 0, min(q.MaxCount, int(r.Max-r.Next), 32))
+		}
 		r.Chunks = append(r.Chunks, v)
 	}
 	*end = e.End()
