@@ -219,11 +219,6 @@ func (s *Store) queueFailed(q *queue, err error) {
 	s.note.Error("a stored message is missing in its queue until the next start", "topic", q.key.Topic, "queue", q.key.ID, "err", err)
 }
 
-type counters struct {
-	Messages atomic.Int64
-	Bytes    atomic.Int64
-}
-
 // makeDirs makes the directories of the store, durably. An earlier process may
 // have made them and died before that was durable, so their parents are synced
 // in any case.

@@ -141,6 +141,9 @@ func TestBatchesStandTogether(t *testing.T) {
 			}
 		}
 	}
+	if st := s.Stats(); st.Messages != 2000 || st.MaxLog != s.MaxLog() || st.Refusing != nil || st.DiskUsed < 0 {
+		t.Errorf("stats: %+v", st)
+	}
 	if len(arrived) != 2000 || len(bodies(t, s, mq.QueueKey{Topic: "T"})) != 2000 {
 		t.Fatalf("%d arrived", len(arrived))
 	}

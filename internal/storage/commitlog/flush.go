@@ -3,6 +3,7 @@ package commitlog
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/sundial-mq/sundial/internal/mq"
@@ -19,6 +20,13 @@ func (l *Log) Flush() error {
 	from := l.durable.Load()
 	mark := l.here()
 	to := int64(mark.End)
+	if from < to {
+		began := time.Now()
+		defer func() {
+			l.flushes.Add(1)
+			l.flushing.Add(int64(time.Since(began)))
+		}()
+	}
 	for from < to {
 		f := l.run.Acquire(from)
 		if f == nil {
@@ -46,6 +54,12 @@ func (l *Log) Flush() error {
 	l.durable.Store(to)
 	l.waits.settle(mq.LogOffset(to), nil)
 	return nil
+}
+
+// Flushes is how many flushes found something to do since the log was opened,
+// and how long they took together.
+func (l *Log) Flushes() (n int64, took time.Duration) {
+	return l.flushes.Load(), time.Duration(l.flushing.Load())
 }
 
 // Mark is a position in the log and the last record before it, by which it can
@@ -98,6 +112,19 @@ func (l *Log) Kick() {
 	}
 }
 
+// gather lets those who were told by the last flush, and at once append again,
+// come along with the first of them. Otherwise every other flush would be for
+// one or two. Whoever is alone waits for nobody.
+func (l *Log) gather() {
+	for range 8 {
+		before := l.end.Load()
+		runtime.Gosched()
+		if l.end.Load() == before {
+			return
+		}
+	}
+}
+
 // flushLoop flushes when asked, or at the interval, until ctx is done.
 func (l *Log) flushLoop(ctx context.Context) error {
 	tick := time.NewTicker(l.cfg.FlushInterval)
@@ -107,6 +134,7 @@ func (l *Log) flushLoop(ctx context.Context) error {
 		case <-ctx.Done():
 			return l.Flush()
 		case <-l.kick:
+			l.gather()
 		case <-tick.C:
 		}
 		if l.Err() == nil {

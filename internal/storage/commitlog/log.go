@@ -17,9 +17,11 @@ type Log struct {
 	cfg Config
 	run *segment.Run
 
-	end     atomic.Int64          // after the last whole record or blank; written under mu
-	durable atomic.Int64          // written by who flushes
-	failed  atomic.Pointer[error] // why nothing can be appended any more
+	end      atomic.Int64 // after the last whole record or blank; written under mu
+	durable  atomic.Int64 // written by who flushes
+	flushes  atomic.Int64
+	flushing atomic.Int64          // ns
+	failed   atomic.Pointer[error] // why nothing can be appended any more
 
 	// mu is the one lock of the write path.
 	mu struct {
