@@ -23,6 +23,7 @@ func TestRestartKeepsMessagesAndOffsets(t *testing.T) {
 	b := newInbox()
 	c := n.consume("g-"+topic, topic, "", b)
 	b.wait(t, 60, 30*time.Second)
+	b.quiet(t, 60, time.Second) // the client notes its progress some time after the listener returned
 	if err := c.Shutdown(); err != nil {
 		t.Fatal(err)
 	}
