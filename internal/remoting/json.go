@@ -99,6 +99,9 @@ func (r *jsonReader) object(fields bool) {
 		}
 	}
 	for {
+		if !fields && r.usualMember() {
+			continue
+		}
 		key := r.name()
 		if r.peek() != ':' {
 			r.fail("no colon after a name")
@@ -133,21 +136,19 @@ func (r *jsonReader) object(fields bool) {
 // does not do; it takes half the time.
 func (r *jsonReader) usual() (end bool) {
 	b, i := r.b, r.i
+	text := bin.String(b)
 	fields := r.c.Fields
 	for len(fields) < MaxFields {
 		// The shortest field and what follows it is "a":"", so these are there or
 		// the header is cut short.
-		if i+7 > len(b) || b[i] != '"' {
+		if i < 0 || i+7 > len(b) || b[i] != '"' {
 			break
 		}
 		k := i + 2
 		if b[k] != '"' || b[i+1] == '"' || b[i+1] == '\\' { // not one letter
 			k = near(b, i+1)
-			if k+3 >= len(b) || b[k] != '"' {
-				break
-			}
 		}
-		if b[k+1] != ':' || b[k+2] != '"' {
+		if k+3 >= len(b) || b[k] != '"' || b[k+1] != ':' || b[k+2] != '"' {
 			break
 		}
 		at := k + 3
@@ -155,9 +156,10 @@ func (r *jsonReader) usual() (end bool) {
 		if v+1 >= len(b) {
 			break
 		}
-		value := b[at:v]
+		f := Field{text[i+1 : k], text[at:v]}
 		if b[v] == '\\' {
-			if value = r.escaped(at, v, '"'); r.why != "" {
+			f.Value = bin.String(r.escaped(at, v, '"'))
+			if r.why != "" {
 				return true
 			}
 			if v = r.i - 1; v+1 >= len(b) { // the closing quote
@@ -168,7 +170,7 @@ func (r *jsonReader) usual() (end bool) {
 		if next != ',' && next != '}' {
 			break
 		}
-		fields = append(fields, Field{bin.String(b[i+1 : k]), bin.String(value)})
+		fields = append(fields, f)
 		i = v + 2
 		if next == '}' {
 			end = true
@@ -177,6 +179,50 @@ func (r *jsonReader) usual() (end bool) {
 	}
 	r.c.Fields, r.i = fields, i
 	return end
+}
+
+// usualMember reads a member of the header, and the comma behind it, if it is one
+// that occurs in every header and is written as RocketMQ writes it. Otherwise it
+// reads nothing, and object does.
+func (r *jsonReader) usualMember() bool {
+	b := r.b[r.i:]
+	var to *int32
+	size := 0
+	switch {
+	case len(b) < 12:
+		return false
+	case string(b[:7]) == `"code":`:
+		to, size = &r.c.Code, 7
+	case string(b[:7]) == `"flag":`:
+		to, size = &r.c.Flag, 7
+	case string(b[:9]) == `"opaque":`:
+		to, size = &r.c.Opaque, 9
+	case string(b[:12]) == `"language":"`:
+		for _, l := range [...]struct {
+			text string
+			l    Language
+		}{{`JAVA",`, Java}, {`GO",`, Go}} {
+			if rest := b[12:]; len(rest) >= len(l.text) && string(rest[:len(l.text)]) == l.text {
+				r.c.Language = l.l
+				r.i += 12 + len(l.text)
+				return true
+			}
+		}
+		return false
+	default:
+		return false
+	}
+	n, i := int32(0), size
+	for i < len(b) && b[i]-'0' <= 9 {
+		n = n*10 + int32(b[i]-'0')
+		i++
+	}
+	if d := i - size; d < 1 || d > 9 || i+1 >= len(b) || b[i] != ',' || b[i+1] != '"' {
+		return false
+	}
+	*to = n
+	r.i += i + 1
+	return true
 }
 
 // near returns the place of the first quote or backslash in b from i on. Most
