@@ -262,7 +262,7 @@ func (f *Flow) unreadable(s *stream, from, to int64, err error) bool {
 	if lowest := int64(f.store.MinOffset(l.key)); from < lowest {
 		upTo := min(lowest, to)
 		f.note.Error("pending messages were deleted before they were due", "level", l.level, "from", from, "to", upTo)
-		f.drop(l, from, upTo, "deleted before it was due")
+		f.drop(l, from, upTo, deletedReason)
 		return true
 	}
 	f.note.Error("schedule queue cannot be read; trying again", "level", l.level, "offset", from, "err", err)

@@ -257,6 +257,7 @@ func (f *Flow) restore(p *Prior) error {
 		l := f.newLane(id)
 		l.end = q.hi
 		l.done = restoreQueue(p, l, q.hi)
+		f.missDeleted(p, l, q.lo)
 		l.done.clip(q.lo, q.hi)
 		l.durable = l.done.clone()
 	}
@@ -296,6 +297,31 @@ func (f *Flow) restore(p *Prior) error {
 	}
 	return f.save()
 }
+
+// missDeleted counts as set aside what was pending by our own account and is
+// below the queue's lowest offset now: the log files were removed by somebody
+// else, because the store keeps what is pending.
+func (f *Flow) missDeleted(p *Prior, l *lane, lo int64) {
+	if p.checkpoint == nil {
+		return
+	}
+	if _, known := p.checkpoint.Queues[l.key.ID]; !known {
+		return
+	}
+	first, now := l.done.next(0), f.timer.Now()
+	if first >= lo {
+		return
+	}
+	before := f.mu.aside.count
+	for n := first; n < lo; n = l.done.next(n) {
+		f.asideLocked(l, n, unknownPos, deletedReason, now)
+	}
+	f.note.Error("pending messages were deleted before they were due", "level", l.level, "from", first, "to", lo, "count", f.mu.aside.count-before)
+	p.files.stale = true
+}
+
+// deletedReason is why a message is set aside whose record is gone.
+const deletedReason = "deleted before it was due"
 
 // restoreQueue is what the files say of a queue whose next offset is hi.
 func restoreQueue(p *Prior, l *lane, hi int64) spans {
