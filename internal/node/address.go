@@ -100,9 +100,49 @@ func listen(what, bind string, port int, key string) (net.Listener, error) {
 	return nil, fmt.Errorf("%s: listen on %s (address and port are set by bindAddress and %s): %w", what, at, key, err)
 }
 
-func port(ln net.Listener) uint16 {
-	if a, ok := ln.Addr().(*net.TCPAddr); ok {
-		return uint16(a.Port)
+// door is a port between the start, which finds out whether it is free, and the
+// time when somebody serves it. In between nobody listens there: a client that
+// comes while the store recovers is refused at once and goes elsewhere, where it
+// would otherwise wait for an answer in vain. Only a door whose number the system
+// chose stays open, as it would get another one.
+type door struct {
+	what, bind, key string
+	addr            netip.AddrPort // of the listener
+	ln              net.Listener   // nil while nobody listens
+}
+
+func newDoor(what, bind string, port int, key string) (*door, error) {
+	ln, err := listen(what, bind, port, key)
+	if err != nil {
+		return nil, err
 	}
-	return 0
+	d := &door{what: what, bind: bind, key: key, addr: localAddr(ln), ln: ln}
+	if port != 0 {
+		d.ln = nil
+		return d, ln.Close()
+	}
+	return d, nil
+}
+
+// open listens, if nobody does.
+func (d *door) open() (err error) {
+	if d.ln == nil {
+		d.ln, err = listen(d.what, d.bind, int(d.addr.Port()), d.key)
+	}
+	return err
+}
+
+func (d *door) close() error {
+	if d.ln == nil {
+		return nil
+	}
+	return d.ln.Close()
+}
+
+func localAddr(ln net.Listener) netip.AddrPort {
+	if a, ok := ln.Addr().(*net.TCPAddr); ok {
+		ap := a.AddrPort()
+		return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+	}
+	return netip.AddrPort{}
 }

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"log/slog"
-	"net"
 	"net/netip"
 	"path/filepath"
 	"sync/atomic"
@@ -27,7 +26,7 @@ import (
 // broker is the parts of that role, in the order in which they are made.
 type broker struct {
 	cfg      BrokerConfig
-	ln, fast net.Listener // fast may be nil
+	ln, fast *door // fast may be nil
 	host     netip.AddrPort
 	log      *slog.Logger
 
@@ -57,14 +56,14 @@ func (p *parts) listenBroker(names *nameServer) (*broker, error) {
 		if b.fast, err = p.listen("broker's second port (for old clients)", b.cfg.FastPort, "--set fastListenPort=N"); err != nil {
 			return nil, err
 		}
-		p.at.Fast = localAddr(b.fast)
+		p.at.Fast = b.fast.addr
 	}
 	addr, err := advertised(b.cfg.Advertise, p.cfg.Bind, ownAddrs())
 	if err != nil {
 		return nil, err
 	}
-	b.host = netip.AddrPortFrom(addr, localAddr(b.ln).Port())
-	p.at.Broker, p.at.Listen = b.host, localAddr(b.ln)
+	b.host = netip.AddrPortFrom(addr, b.ln.addr.Port())
+	p.at.Broker, p.at.Listen = b.host, b.ln.addr
 	p.at.NameServers = b.cfg.NameServers
 	if len(b.cfg.NameServers) == 0 && names != nil {
 		p.at.NameServers = []string{names.self}
@@ -219,14 +218,14 @@ func (b *broker) openAPI(p *parts) (err error) {
 		return err
 	}
 	table := b.api.Table()
-	serve := func(name string, ln net.Listener) error {
+	serve := func(name string, d *door) error {
 		cfg := b.cfg.Server
 		cfg.Name, cfg.OnStop = name, b.fetch.StopWaiting
 		s, err := server.New(cfg, table)
 		if err != nil {
 			return err
 		}
-		p.stack.Add(name+" port", func(ctx context.Context) error { return s.Serve(ctx, ln) })
+		p.stack.Add(name+" port", func(ctx context.Context) error { return s.Serve(ctx, d.ln) })
 		return nil
 	}
 	if b.fast != nil {
@@ -241,12 +240,4 @@ func (b *broker) openAPI(p *parts) (err error) {
 	// close.
 	p.stack.Add("announcements", b.announcer.Run)
 	return nil
-}
-
-func localAddr(ln net.Listener) netip.AddrPort {
-	if a, ok := ln.Addr().(*net.TCPAddr); ok {
-		ap := a.AddrPort()
-		return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
-	}
-	return netip.AddrPort{}
 }

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"net"
 	"net/netip"
 	"path/filepath"
 
@@ -13,7 +12,7 @@ import (
 // nameServer is the parts of that role.
 type nameServer struct {
 	cfg  NameServerConfig
-	ln   net.Listener
+	ln   *door
 	self string // how the broker of the same node reaches it
 	api  *nameapi.API
 }
@@ -24,7 +23,7 @@ func (p *parts) listenNameServer() (*nameServer, error) {
 	if n.ln, err = p.listen("name server", n.cfg.Port, "--set namesrvListenPort=N"); err != nil {
 		return nil, err
 	}
-	at := localAddr(n.ln)
+	at := n.ln.addr
 	host := at.Addr()
 	if host.IsUnspecified() {
 		host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
@@ -52,6 +51,6 @@ func (n *nameServer) open(p *parts) error {
 		return err
 	}
 	p.stack.Add("routes", n.api.Run)
-	p.stack.Add("name server port", func(ctx context.Context) error { return s.Serve(ctx, n.ln) })
+	p.stack.Add("name server port", func(ctx context.Context) error { return s.Serve(ctx, n.ln.ln) })
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
 	"slices"
 	"syscall"
@@ -47,6 +46,7 @@ type parts struct {
 	at      Addresses
 	stack   lifecycle.Stack
 	undo    []func() error
+	doors   []*door
 	ready   func(ctx context.Context) error // nil, or waits until clients find the broker
 }
 
@@ -103,8 +103,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 // that who starts a node finds it there.
 const readyWait = time.Second
 
-// open builds the floors. Ports come first, so that a port in use is told
-// before anything is touched; nobody is served before all is open.
+// open builds the floors. Ports are tried first, so that one in use is told before
+// anything is touched; they are opened last, so that nobody waits there while the
+// store recovers.
 func (p *parts) open() error {
 	p.stack.Add("metrics", p.metrics.Run)
 	var names *nameServer
@@ -139,17 +140,23 @@ func (p *parts) open() error {
 			return err
 		}
 	}
+	for _, d := range p.doors {
+		if err := d.open(); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// listen opens a port that is closed again when the node cannot be built.
-func (p *parts) listen(what string, port int, key string) (net.Listener, error) {
-	ln, err := listen(what, p.cfg.Bind, port, key)
+// listen finds out whether a port is free; open listens there at last.
+func (p *parts) listen(what string, port int, key string) (*door, error) {
+	d, err := newDoor(what, p.cfg.Bind, port, key)
 	if err != nil {
 		return nil, err
 	}
-	p.opened(ln.Close)
-	return ln, nil
+	p.opened(d.close)
+	p.doors = append(p.doors, d)
+	return d, nil
 }
 
 // Addresses returns where the node can be reached.

@@ -163,7 +163,7 @@ func TestPortInUseIsNamed(t *testing.T) {
 		{func(c *Config, p int) { c.NameServer.Port = p }, []string{"name server", "namesrvListenPort"}},
 	} {
 		cfg := small(t.TempDir())
-		c.set(&cfg, int(port(taken)))
+		c.set(&cfg, int(localAddr(taken).Port()))
 		_, err := Start(t.Context(), cfg)
 		if err == nil || !PortInUse(err) {
 			t.Fatalf("start on a port in use: %v", err)
