@@ -197,7 +197,7 @@ func (f *Flow) append(l *lane, off int64, m *record.Message) error {
 		return err
 	}
 	f.put.last = at.End
-	f.hand(l, off, off+1)
+	f.hand(l, off, off+1, at.Log)
 	return nil
 }
 
@@ -215,7 +215,7 @@ func (f *Flow) giveUp(o *outcome, err error) {
 	o.kind, o.err = lost, err
 	f.put.Lock()
 	defer f.put.Unlock()
-	f.hand(o.lane, o.off, o.off+1)
+	f.hand(o.lane, o.off, o.off+1, f.put.last)
 }
 
 // readTries is how often a record is read before it is set aside.
@@ -272,7 +272,7 @@ func (f *Flow) asideLocked(l *lane, off int64, pos mq.LogOffset, reason string, 
 // drop sets aside messages that are gone.
 func (f *Flow) drop(l *lane, lo, hi int64, reason string) {
 	f.put.Lock()
-	f.hand(l, lo, hi)
+	f.hand(l, lo, hi, f.put.last)
 	f.put.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()

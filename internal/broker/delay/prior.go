@@ -43,7 +43,8 @@ type Prior struct {
 
 // seen is a receipt in the log.
 type seen struct {
-	end   mq.LogOffset // behind the record that carries it
+	start mq.LogOffset // of the record that carries it
+	end   mq.LogOffset
 	off   int64
 	queue mq.QueueID
 	dest  int32
@@ -150,7 +151,7 @@ func (p *Prior) See(v record.View) {
 	if r, parsed := parseReceipt(bin.String(value)); ok && parsed && r.queue.Topic == mq.TopicSchedule {
 		if low, ok := p.known(r.queue.ID); ok {
 			if int64(r.offset) >= low {
-				p.receipts = append(p.receipts, seen{end, int64(r.offset), r.queue.ID, p.destID(v), p.storeID(r.store)})
+				p.receipts = append(p.receipts, seen{v.LogOffset(), end, int64(r.offset), r.queue.ID, p.destID(v), p.storeID(r.store)})
 			}
 			return
 		}
@@ -264,9 +265,9 @@ func (f *Flow) restore(p *Prior) error {
 	f.honour(p)
 	for id, s := range p.found {
 		if l := f.mu.lanes[id]; l != nil {
-			f.found(l, 0, s.low, p.end)
+			f.found(l, 0, s.low, 0, p.end)
 			for _, d := range s.done {
-				f.found(l, d.lo, d.hi, p.end)
+				f.found(l, d.lo, d.hi, 0, p.end)
 			}
 		}
 	}
@@ -356,7 +357,7 @@ func (f *Flow) honour(p *Prior) {
 			ignored++
 			continue
 		}
-		f.found(l, r.off, r.off+1, r.end)
+		f.found(l, r.off, r.off+1, r.start, r.end)
 	}
 	if ignored > 0 {
 		f.note.Warn("receipts that match no pending message are ignored", "count", ignored)
@@ -378,15 +379,15 @@ func (f *Flow) destined(l *lane, off int64, dest mq.QueueKey) bool {
 	return err == nil && d == dest
 }
 
-// found marks messages as delivered by a record that ends at a log position,
-// which may not be durable yet.
-func (f *Flow) found(l *lane, lo, hi int64, end mq.LogOffset) {
+// found marks messages as delivered by a record that stands at start and ends at
+// end, and may not be durable yet.
+func (f *Flow) found(l *lane, lo, hi int64, start, end mq.LogOffset) {
 	hi = min(hi, l.end)
 	if l.done.add(lo, hi) == 0 {
 		return
 	}
 	f.put.last = max(f.put.last, end)
-	f.hand(l, lo, hi)
+	f.hand(l, lo, hi, start)
 }
 
 // scan divides what is pending in a queue into runs and loads the first of each.

@@ -30,8 +30,8 @@ import (
 //
 //  1. It is taken while no delivery is between its append and its note, so that
 //     all receipts below the position are in it.
-//  2. The position is one the log is durable up to, and only deliveries that end
-//     at or below it count. So a power cut takes nothing back of what it says.
+//  2. The position is one the log is durable up to, and only deliveries that are
+//     durable count. So a power cut takes nothing back of what it says.
 //  3. At a start, receipts found from the position on are added. One counts only
 //     when the pending record it names is there and has that destination.
 //
@@ -103,8 +103,10 @@ func (fl *files) version() mq.DataVersion {
 // was delivered, so that the next start need not read it.
 const logStep = 64 << 20
 
-// handed is a delivery, or several in a row, that ends at a log position.
+// handed is a delivery, or several in a row: the first begins and the last ends
+// at these log positions.
 type handed struct {
+	start  mq.LogOffset
 	end    mq.LogOffset
 	lane   *lane
 	lo, hi int64
@@ -114,9 +116,9 @@ type handed struct {
 // taken off the list; at most that many share an entry of it.
 const settleEvery = 256
 
-// hand notes that lo..hi-1 are done once the log is durable up to the last
-// delivery. put is held.
-func (f *Flow) hand(l *lane, lo, hi int64) {
+// hand notes that lo..hi-1 are done, by a delivery that begins at start, once the
+// log is durable up to the last delivery. put is held.
+func (f *Flow) hand(l *lane, lo, hi int64, start mq.LogOffset) {
 	p := &f.put
 	if n := len(p.handed); n > 0 {
 		if h := &p.handed[n-1]; h.lane == l && h.hi == lo && h.hi-h.lo < settleEvery {
@@ -127,11 +129,12 @@ func (f *Flow) hand(l *lane, lo, hi int64) {
 			f.settle()
 		}
 	}
-	p.handed = append(p.handed, handed{p.last, l, lo, hi})
+	p.handed = append(p.handed, handed{start, p.last, l, lo, hi})
 }
 
 // settle moves what has become durable from the list to the lanes, and returns
-// the position it has looked at. put is held.
+// the position below which every delivery is moved: short of the first that is
+// not, which may share an entry with one that is not durable. put is held.
 func (f *Flow) settle() mq.LogOffset {
 	durable := f.store.Durable()
 	p := &f.put
@@ -144,6 +147,9 @@ func (f *Flow) settle() mq.LogOffset {
 	rest := copy(p.handed, p.handed[n:])
 	clear(p.handed[rest:])
 	p.handed = p.handed[:rest]
+	if rest > 0 {
+		return min(durable, p.handed[0].start)
+	}
 	return durable
 }
 

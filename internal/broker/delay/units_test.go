@@ -264,3 +264,37 @@ func TestConfigComplaints(t *testing.T) {
 		}
 	}
 }
+
+// partly is a store that is durable up to some position.
+type partly struct {
+	Store
+	durable mq.LogOffset
+}
+
+func (s *partly) ID() string            { return "id" }
+func (s *partly) Durable() mq.LogOffset { return s.durable }
+
+// Deliveries in a row share an entry of the list. When only some of them are
+// durable, the receipts of those must still be read at the next start.
+func TestCheckpointStopsShortOfDeliveriesItDoesNotCount(t *testing.T) {
+	t.Parallel()
+	store := &partly{}
+	f := &Flow{store: store}
+	f.mu.lanes, f.mu.streams = map[mq.QueueID]*lane{}, map[int32]*stream{}
+	l := f.newLane(0)
+	for i := range int64(10) {
+		f.put.last = mq.LogOffset(i+1) * 100
+		f.hand(l, i, i+1, mq.LogOffset(i)*100)
+	}
+	for durable := range mq.LogOffset(1001) {
+		store.durable = durable
+		c := f.snapshot()
+		counted := mq.LogOffset(c.Queues[0].Low) * 100
+		if c.Log > counted || counted > durable {
+			t.Fatalf("durable to %d: receipts are read from %d on, deliveries to %d are counted", durable, c.Log, counted)
+		}
+		if durable == 1000 && (c.Log != 1000 || counted != 1000) {
+			t.Fatalf("all durable: receipts are read from %d on, deliveries to %d are counted", c.Log, counted)
+		}
+	}
+}
