@@ -30,14 +30,39 @@ type recovery struct {
 	from    mq.LogOffset // the walk begins here
 	durable mq.LogOffset // records before it were known to be on disk
 
-	doubt   map[mq.QueueKey]mq.QueueOffset // queues to be built anew, and at least how far they went
-	flushed mq.LogOffset                   // queue entries are written up to here
-	told    time.Time
+	doubt map[mq.QueueKey]mq.QueueOffset // queues to be built anew, and at least how far they went
+	told  time.Time
+	known map[*consumequeue.Queue]*window
+}
+
+// window is a stretch of a queue's entries as they are on disk, so that a walk
+// over records that are all in their queues reads those in stretches too.
+type window struct {
+	from    mq.QueueOffset
+	n       int
+	entries [64]consumequeue.Entry
+}
+
+// entry is q.Entry through the window. Whoever changes the queue forgets it.
+func (r *recovery) entry(q *consumequeue.Queue, off mq.QueueOffset) (consumequeue.Entry, bool) {
+	w := r.known[q]
+	if w == nil {
+		w = &window{}
+		r.known[q] = w
+	}
+	if off < w.from || off >= w.from+mq.QueueOffset(w.n) {
+		w.from = off
+		w.n, _ = q.Read(off, w.entries[:]) // what cannot be read is not there
+	}
+	if w.n == 0 {
+		return consumequeue.Entry{}, false
+	}
+	return w.entries[off-w.from], true
 }
 
 // recover makes the store ready from whatever is on disk.
 func (s *Store) recover() error {
-	r := &recovery{store: s, doubt: map[mq.QueueKey]mq.QueueOffset{}}
+	r := &recovery{store: s, doubt: map[mq.QueueKey]mq.QueueOffset{}, known: map[*consumequeue.Queue]*window{}}
 	if err := s.refuseForeign(); err != nil {
 		return err
 	}
@@ -295,9 +320,7 @@ func (r *recovery) progress(at, of mq.LogOffset) {
 		return
 	}
 	// Only whole records were visited, and their files are durable.
-	if err := r.store.sets.Flush(at); err == nil {
-		r.flushed = at
-	}
+	_ = r.store.sets.Flush(at) // what was not written stays in memory; the last flush tells
 }
 
 // visit gives one record its place in its queue.
@@ -360,7 +383,7 @@ func (r *recovery) enter(q *consumequeue.Queue, v record.View) error {
 		if off < q.Min() {
 			return nil
 		}
-		e, ok := q.Entry(off)
+		e, ok := r.entry(q, off)
 		if ok && e.Pos == v.LogOffset() && q.Suspect(off) {
 			return q.Confirm(off, r.store.entryOf(v))
 		}
@@ -370,6 +393,7 @@ func (r *recovery) enter(q *consumequeue.Queue, v record.View) error {
 		if r.store.cfg.ReadOnly {
 			return nil
 		}
+		delete(r.known, q)
 		r.store.note.Warn("queue disagrees with the log and is corrected", "topic", q.Key().Topic, "queue", q.Key().ID, "offset", off)
 		if off == 0 || off == q.Min() {
 			if err := q.Reset(); err != nil {

@@ -59,6 +59,7 @@ func (s *Store) writeState(st state) error {
 		return err
 	}
 	s.state = st
+	s.covered.Store(int64(st.covered.End))
 	return nil
 }
 
@@ -112,8 +113,4 @@ func (s *Store) markStopped() error {
 }
 
 // coveredEnd is the log position that the last save covers.
-func (s *Store) coveredEnd() mq.LogOffset {
-	s.saving.Lock()
-	defer s.saving.Unlock()
-	return s.state.covered.End
-}
+func (s *Store) coveredEnd() mq.LogOffset { return mq.LogOffset(s.covered.Load()) }

@@ -45,6 +45,7 @@ type Store struct {
 	checkpointOld bool // it is another process's and may not be durable
 	manifest      manifest
 
+	covered    atomic.Int64 // state.covered.End, for those who do not save
 	pins       pins
 	expiring   chan struct{}         // holds one while somebody deletes files
 	queuesFull atomic.Bool           // the last flush of the queues found no room on the disk

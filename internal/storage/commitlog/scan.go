@@ -40,6 +40,9 @@ type Scan struct {
 
 	// Progress, if set, is called every 64 MiB.
 	Progress func(at, of mq.LogOffset)
+
+	report func(at mq.LogOffset) // Progress with the end of the last file
+	next   mq.LogOffset          // where report is called next
 }
 
 // Tail is what a scan found.
@@ -64,11 +67,11 @@ func (l *Log) Scan(s Scan) (Tail, error) {
 		t.Last, t.StoreTime = s.Seed.Last, s.Seed.StoreTime
 	}
 	files := l.run.Files()
-	of := at
-	if len(files) > 0 {
-		of = mq.LogOffset(files[len(files)-1].End())
+	if len(files) > 0 && s.Progress != nil {
+		of := mq.LogOffset(files[len(files)-1].End())
+		s.report = func(at mq.LogOffset) { s.Progress(at, of) }
+		s.next = at + progressEvery
 	}
-	report := at + progressEvery
 	for {
 		f := l.run.Acquire(int64(at))
 		if f == nil {
@@ -87,10 +90,6 @@ func (l *Log) Scan(s Scan) (Tail, error) {
 			return t, err
 		}
 		at = next
-		if s.Progress != nil && at >= report {
-			report = at + progressEvery
-			s.Progress(at, of)
-		}
 	}
 }
 
@@ -99,7 +98,6 @@ func (l *Log) Scan(s Scan) (Tail, error) {
 func (l *Log) scanFile(s *Scan, f *File, t *Tail, at mq.LogOffset) (mq.LogOffset, error) {
 	b := f.Bytes()
 	start := mq.LogOffset(f.Start())
-	report := at + progressEvery
 	for {
 		v, blank, err := s.look(b, start, at)
 		if blank {
@@ -137,9 +135,9 @@ func (l *Log) scanFile(s *Scan, f *File, t *Tail, at mq.LogOffset) (mq.LogOffset
 		t.MaxStoreTime = max(t.MaxStoreTime, t.StoreTime)
 		t.Records++
 		at += mq.LogOffset(len(v))
-		if s.Progress != nil && at >= report {
-			report = at + progressEvery
-			s.Progress(at, mq.LogOffset(f.End()))
+		if s.report != nil && at >= s.next {
+			s.next = at + progressEvery
+			s.report(at)
 		}
 	}
 }
