@@ -232,7 +232,7 @@ func (d *diary) settle(s *Store) {
 func TestPowerMayGoAtAnyOperation(t *testing.T) {
 	t.Parallel()
 	step := int64(1)
-	if testing.Short() {
+	if testing.Short() || raceEnabled() { // the other build does them all
 		step = 17
 	}
 	for _, sync := range []bool{false, true} {
@@ -317,7 +317,7 @@ func crashAt(t *testing.T, cfg Config, n int64) (done bool) {
 func TestPowerGoesUnderLoad(t *testing.T) {
 	t.Parallel()
 	rounds := 24
-	if testing.Short() {
+	if testing.Short() || raceEnabled() { // the other build does them all
 		rounds = 6
 	}
 	for round := range rounds {

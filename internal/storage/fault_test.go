@@ -129,7 +129,7 @@ func TestASlowSyncTimesOutAndTheMessageStays(t *testing.T) {
 func TestAnyOperationMayFail(t *testing.T) {
 	t.Parallel()
 	step := int64(1)
-	if testing.Short() {
+	if testing.Short() || raceEnabled() { // the other build does them all
 		step = 13
 	}
 	for _, broken := range []error{faultfs.ErrInjected, vfs.ErrNoSpace} {
