@@ -97,7 +97,10 @@ func (s *Store) prepare(m *record.Message, internal bool) (commitlog.Item, error
 		return commitlog.Item{}, fmt.Errorf("%w: queue %d of topic %s", mq.ErrInvalid, m.QueueID, m.Topic)
 	}
 	m.BodyCRC = record.BodyCRC(m.Body)
-	it := commitlog.Item{Message: m, Size: size, TagsCode: s.tagsCode(m.Topic, m.Properties, 0)}
+	it := commitlog.Item{Message: m, Size: size}
+	if m.Topic != mq.TopicSchedule { // that one waits for the store time
+		it.TagsCode = s.tagsCode(m.Topic, m.Properties, 0)
+	}
 	if tx := m.SysFlag.Tx(); tx == mq.SysTxPrepared || tx == mq.SysTxRollback {
 		it.Queue = noQueue{}
 		return it, nil
