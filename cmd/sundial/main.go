@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -20,13 +21,18 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	// A second signal ends the process at once: a person's, not the echo of the
+	// first that reaches a process twice, by itself and with its group.
+	context.AfterFunc(ctx, func() { time.AfterFunc(echo, stop) })
 	err := rootCommand().ExecuteContext(ctx)
 	if _, said := errors.AsType[exitCode](err); err != nil && !said {
 		fmt.Fprintln(os.Stderr, "sundial:", err)
 	}
 	return codeOf(err)
 }
+
+// echo is for how long a signal after the first is taken for the same one.
+const echo = time.Second
 
 // codeOf is the exit code that an error means.
 func codeOf(err error) int {
@@ -81,23 +87,27 @@ func rootCommand() *cobra.Command {
 func tidyUse(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error {
-			if err := check(c, args); err != nil {
-				return &usageError{fmt.Errorf("%w (see %s --help)", err, c.CommandPath())}
+			if check(c, args) == nil {
+				return nil
 			}
-			return nil
+			said := "nothing"
+			if len(args) > 0 {
+				said = fmt.Sprintf("%q", args)
+				said = said[1 : len(said)-1]
+			}
+			return &usageError{fmt.Errorf("it is used as: %s; given was %s (see %s --help)", strings.TrimSuffix(c.UseLine(), " [flags]"), said, c.CommandPath())}
 		}
 	}
 	if cmd.HasParent() && !cmd.Runnable() {
 		cmd.RunE = func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.Help()
+			}
 			var names []string
 			for _, sub := range c.Commands() {
 				names = append(names, sub.Name())
 			}
-			said := "nothing"
-			if len(args) > 0 {
-				said = args[0]
-			}
-			return &usageError{fmt.Errorf("%s takes one of %s, not %s (see %s --help)", c.CommandPath(), strings.Join(names, ", "), said, c.CommandPath())}
+			return &usageError{fmt.Errorf("%s takes one of %s, not %s (see %s --help)", c.CommandPath(), strings.Join(names, ", "), args[0], c.CommandPath())}
 		}
 	}
 	for _, sub := range cmd.Commands() {

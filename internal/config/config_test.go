@@ -163,6 +163,7 @@ func TestComplaintsNameFileLineKeyValueAndRange(t *testing.T) {
 		{"\n\nbrokerNmae=x", `broker.conf:3: unknown key "brokerNmae": the nearest known key is brokerName`},
 		{"flushDisktype=SYNC_FLUSH", `broker.conf:1: unknown key "flushDisktype": it is written flushDiskType`},
 		{"filereservetime=3", `unknown key "filereservetime": the nearest known key is fileReservedTime`},
+		{"abcdefgh=x", `unknown key "abcdefgh", which is like no key`},
 		{"listenPort=70000", "broker.conf:1: listenPort=70000: want a whole number from 0 to 65535"},
 		{"listenPort=1 2", "listenPort=1 2: want a whole number"},
 		{"fileReservedTime=0", "fileReservedTime=0: want a whole number from 1 to 876000 (h)"},
@@ -197,6 +198,10 @@ func TestComplaintsNameFileLineKeyValueAndRange(t *testing.T) {
 	_, err := Read(input("a=1\nlistenPort=x\nbrokerRole=SLAVE", set("b=2")))
 	if n := strings.Count(fmt.Sprint(err), "\n"); n != 3 {
 		t.Errorf("not all complaints came at once: %v", err)
+	}
+	_, err = Read(input("brokerRole=SLAVE\nlistenPort=x\naclEnable=true"))
+	if lines := strings.Split(fmt.Sprint(err), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[0], "broker.conf:1:") || !strings.HasPrefix(lines[2], "broker.conf:3:") {
+		t.Errorf("complaints are not in the order of the file: %v", err)
 	}
 	_, err = Read(input(strings.Repeat("dear sir\n", 1000)))
 	if n := strings.Count(fmt.Sprint(err), "\n"); n != maxComplaints {
@@ -304,7 +309,7 @@ func TestNearestAndDistance(t *testing.T) {
 	}
 	for given, want := range map[string]string{
 		"brokername": "brokerName", "namesvrAddr": "namesrvAddr", "storePathRoot": "storePathRootDir", "listenport": "listenPort",
-		"flushDiskTyp": "flushDiskType", "deletewhen ": "deleteWhen", "mapedFileSizeCommitLog": "mappedFileSizeCommitLog",
+		"flushDiskTyp": "flushDiskType", "deletewhen ": "deleteWhen", "mapedFileSizeComitLog": "mapedFileSizeCommitLog",
 	} {
 		if got := nearest(given); got != want {
 			t.Errorf("nearest to %q is %q, want %q", given, got, want)
@@ -394,4 +399,31 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("given again it is different:\n%+v\n%+v", s, s2)
 		}
 	})
+}
+
+// Files that have been copied from one another since RocketMQ 3 hold keys that it
+// reads no more.
+func TestKeysThatRocketMQLeftBehindAreAccepted(t *testing.T) {
+	t.Parallel()
+	s := read(t, "storePathConsumeQueue=/s/consumequeue\nstorePathIndex=/s/index\nstoreCheckpoint=/s/checkpoint\nabortFile=/s/abort\n"+
+		"mapedFileSizeCommitLog=1073741824\nmapedFileSizeConsumeQueue=300000\ncheckTransactionMessageEnable=false")
+	all := strings.Join(s.Warnings, "\n")
+	for _, want := range []string{"storePathIndex", "abortFile", "mapedFileSizeConsumeQueue", "lie in storePathRootDir", "with two p"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is not told in\n%s", want, all)
+		}
+	}
+}
+
+// Two nodes of one host in one cluster must not have one name.
+func TestAPortOffsetIsPartOfTheDefaultName(t *testing.T) {
+	t.Parallel()
+	in := Input{HostName: "h", PortOffset: 100}
+	if s, err := Read(in); err != nil || s.BrokerName != "h-100" {
+		t.Errorf("the name is %q, %v", s.BrokerName, err)
+	}
+	in.Overrides = []Override{{"brokerName", "b", "--set"}}
+	if s, err := Read(in); err != nil || s.BrokerName != "b" {
+		t.Errorf("the name is %q, %v", s.BrokerName, err)
+	}
 }

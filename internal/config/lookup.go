@@ -25,6 +25,9 @@ func unknown(name string) error {
 	if strings.EqualFold(name, near) {
 		return fmt.Errorf("unknown key %q: it is written %s", name, near)
 	}
+	if 2*distance(strings.ToLower(name), strings.ToLower(near)) > len(name) {
+		return fmt.Errorf("unknown key %q, which is like no key of RocketMQ's or Sundial's (docs/CONFIG.md lists all)", name)
+	}
 	return fmt.Errorf("unknown key %q: the nearest known key is %s", name, near)
 }
 

@@ -68,14 +68,34 @@ type given struct {
 // altogether has something wrong on every line.
 const maxComplaints = 50
 
+// complaints are what is wrong, each with the place in the input it is about.
+type complaints []complaint
+
+type complaint struct {
+	at  int
+	err error
+}
+
+func (c *complaints) add(at int, err error) { *c = append(*c, complaint{at, err}) }
+
+// join makes one error of all, in the order of the input.
+func (c complaints) join() error {
+	slices.SortStableFunc(c, func(a, b complaint) int { return a.at - b.at })
+	errs := make([]error, len(c))
+	for i := range c {
+		errs[i] = c[i].err
+	}
+	return errors.Join(errs...)
+}
+
 // Read makes Settings, or joins everything that is wrong with what was given.
 func Read(in Input) (*Settings, error) {
 	s := &Settings{texts: map[string]string{}, origins: map[string]string{}}
-	var errs []error
+	var all complaints
 	for _, d := range defaults(in) {
 		if err := s.set(d); err != nil {
 			// The table is tested; what is wrong is the machine's.
-			errs = append(errs, err)
+			all.add(-1, err)
 		}
 	}
 	lines, err := parse(in.File, in.Text)
@@ -83,14 +103,18 @@ func Read(in Input) (*Settings, error) {
 		return nil, err
 	}
 	unneeded := map[string][]string{} // reason to keys
-	refusals := map[string]given{}
+	type refused struct {
+		given
+		at int
+	}
+	refusals := map[string]refused{}
 	seen := map[string]string{}
 	for _, o := range in.Overrides {
 		lines = append(lines, given{o.Key, o.Value, o.Origin})
 	}
-	for _, g := range lines {
-		if len(errs) >= maxComplaints {
-			errs = append(errs, errors.New("and perhaps more"))
+	for i, g := range lines {
+		if len(all) >= maxComplaints {
+			all.add(i, errors.New("and perhaps more"))
 			break
 		}
 		if in.NameServerOnly && g.key == "listenPort" {
@@ -98,7 +122,7 @@ func Read(in Input) (*Settings, error) {
 		}
 		k := lookup(g.key)
 		if k == nil {
-			errs = append(errs, fmt.Errorf("%s: %w", g.origin, unknown(g.key)))
+			all.add(i, fmt.Errorf("%s: %w", g.origin, unknown(g.key)))
 			continue
 		}
 		before, again := seen[g.key]
@@ -107,7 +131,7 @@ func Read(in Input) (*Settings, error) {
 			s.Warnings = append(s.Warnings, fmt.Sprintf("%s: %s is given again; the value of %s does not count", g.origin, g.key, before))
 		}
 		if err := s.set(g); err != nil {
-			errs = append(errs, err)
+			all.add(i, err)
 			continue
 		}
 		g.value = k.canonical(g.value)
@@ -115,21 +139,21 @@ func Read(in Input) (*Settings, error) {
 		unneeded[k.Doc] = slices.DeleteFunc(unneeded[k.Doc], func(name string) bool { return name == k.Name })
 		switch {
 		case k.Use == Refused && g.value != k.Default:
-			refusals[k.Name] = g
+			refusals[k.Name] = refused{g, i}
 		case k.Use == Accepted && g.value != k.Default:
 			unneeded[k.Doc] = append(unneeded[k.Doc], k.Name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(refusals)) {
-		errs = append(errs, refusal(refusals[name], lookup(name)))
+	for name, r := range refusals {
+		all.add(r.at, refusal(r.given, lookup(name)))
 	}
 	for _, why := range slices.Sorted(maps.Keys(unneeded)) {
 		if names := unneeded[why]; len(names) > 0 {
 			s.Warnings = append(s.Warnings, fmt.Sprintf("accepted and not needed: %s (%s)", strings.Join(names, ", "), why))
 		}
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	if len(all) > 0 {
+		return nil, all.join()
 	}
 	s.derive(in)
 	return s, nil
@@ -149,6 +173,10 @@ func defaults(in Input) []given {
 			g.value, g.origin = in.HostName, "default (the host's name)"
 			if g.value == "" {
 				g.value, g.origin = "DEFAULT_BROKER", "default (the host has no name)"
+			}
+			if in.PortOffset != 0 && in.File == "" {
+				// Two brokers of one name in a cluster would push each other out of the routes.
+				g.value, g.origin = fmt.Sprintf("%s-%d", g.value, in.PortOffset), "default (the host's name and --port-offset)"
 			}
 		case "bindAddress":
 			g.value = "127.0.0.1"

@@ -89,6 +89,9 @@ const (
 	whyTimer      = "messages with arbitrary delays are not there yet; a send that asks for one is refused"
 	whyTxn        = "transactional messages are not there yet; a send that asks for one is refused"
 	whyV4         = "RocketMQ itself has left it behind with version 5"
+	whyGone       = "no RocketMQ in use reads it either"
+	whyOldPath    = "no RocketMQ in use reads it either; these files lie in storePathRootDir"
+	whyOldSize    = "RocketMQ writes it with two p now, mappedFileSize..., and does not read this spelling; set that if the store has files of another size"
 )
 
 // accepted is the table of what is read, checked and not needed. An empty
@@ -107,6 +110,7 @@ var java = []struct {
 	preset string
 	why    string
 }{
+	{"abortFile", Text, "", whyOldPath},
 	{"accessMessageInMemoryHotRatio", Int32, "26", whyMemory},
 	{"accessMessageInMemoryMaxRatio", Int32, "40", whyMemory},
 	{"accountStatsEnable", Bool, "true", whyMetrics},
@@ -149,6 +153,7 @@ var java = []struct {
 	{"channelNotActiveInterval", Int64, "60000", whyNetty},
 	{"checkCommitLogOffsetOnRecover", Bool, "false", whyRecovery},
 	{"checkSyncStateSetPeriod", Int64, "5000", whyController},
+	{"checkTransactionMessageEnable", Bool, "", whyGone},
 	{"cleanOfflineBrokerInterval", Int32, "30000", whyRecovery},
 	{"cleanRocksDBDirtyCQIntervalMin", Int64, "60", whyRocksdb},
 	{"cleanSwapedMapInterval", Int64, "300000", whyMemory},
@@ -352,6 +357,8 @@ var java = []struct {
 	{"logicQueueForceSwapMapInterval", Int64, "43200000", whyMemory},
 	{"logicQueueSwapMapInterval", Int64, "3600000", whyMemory},
 	{"logicQueueSwapMapReserveFileNum", Int32, "20", whyMemory},
+	{"mapedFileSizeCommitLog", Int64, "", whyOldSize},
+	{"mapedFileSizeConsumeQueue", Int64, "", whyOldSize},
 	{"mappedFileSize", Int32, "1073741824", whyController},
 	{"mappedFileSizeConsumeQueueExt", Int32, "50331648", whyExt},
 	{"mappedFileSizeTimerLog", Int32, "104857600", whyTimer},
@@ -504,9 +511,12 @@ var java = []struct {
 	{"statefulAuthorizationCacheExpiredSecond", Int32, "60", whyAuth},
 	{"statefulAuthorizationCacheMaxNum", Int32, "10000", whyAuth},
 	{"statRocksDBCQIntervalSec", Int64, "10", whyRocksdb},
+	{"storeCheckpoint", Text, "", whyOldPath},
 	{"storePathBrokerIdentity", Text, "", whyController},
+	{"storePathConsumeQueue", Text, "", whyOldPath},
 	{"storePathDLedgerCommitLog", Text, "", whyDledger},
 	{"storePathEpochFile", Text, "", whyController},
+	{"storePathIndex", Text, "", whyOldPath},
 	{"storeReplyMessageEnable", Bool, "true", whyFixed},
 	{"subscriptionExpiredTimeout", Int64, "600000", whyFixed},
 	{"supportActingMaster", Bool, "false", whyReplica},
