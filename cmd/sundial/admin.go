@@ -33,11 +33,12 @@ func adminCommand() *cobra.Command {
 The name server is --namesrv, else $NAMESRV_ADDR, else 127.0.0.1:9876.`,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.out = cmd.OutOrStdout()
+			a.namesrvFrom = "--namesrv"
 			if a.namesrv == "" {
-				a.namesrv = os.Getenv("NAMESRV_ADDR")
+				a.namesrv, a.namesrvFrom = os.Getenv("NAMESRV_ADDR"), "$NAMESRV_ADDR"
 			}
 			if a.namesrv == "" {
-				a.namesrv = "127.0.0.1:9876"
+				a.namesrv, a.namesrvFrom = "127.0.0.1:9876", "the default address"
 			}
 			var err error
 			a.remote, err = newRemote()
@@ -55,10 +56,11 @@ The name server is --namesrv, else $NAMESRV_ADDR, else 127.0.0.1:9876.`,
 // admin is what all admin commands share.
 type admin struct {
 	*remote
-	namesrv string
-	broker  string
-	json    bool
-	out     io.Writer
+	namesrv     string
+	namesrvFrom string // what namesrv was said by
+	broker      string
+	json        bool
+	out         io.Writer
 }
 
 // askNames asks the name servers in turn; the first that answers counts.
@@ -73,7 +75,15 @@ func (a *admin) askNames(ctx context.Context, code protocol.Code, header, body a
 		}
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return a.unreachable(errs)
+}
+
+// unreachable says that nobody answered, and where the address is from.
+func (a *admin) unreachable(errs []error) error {
+	if len(errs) == 0 {
+		return &usageError{fmt.Errorf("--namesrv %q names no name server", a.namesrv)}
+	}
+	return errors.Join(append([]error{fmt.Errorf("no name server answers (%s; another is named with --namesrv HOST:PORT)", a.namesrvFrom)}, errs...)...)
 }
 
 // member is one broker process.
@@ -184,6 +194,14 @@ func (a *admin) show(doc any, header table.Row, rows []table.Row) error {
 	}
 	t.Render()
 	return nil
+}
+
+// showUnless is show, but for a failure that leaves nothing to show.
+func (a *admin) showUnless(err error, doc any, header table.Row, rows []table.Row) error {
+	if err != nil && len(rows) == 0 && !a.json {
+		return err
+	}
+	return errors.Join(a.show(doc, header, rows), err)
 }
 
 // document writes JSON.

@@ -73,7 +73,7 @@ func deadListCommand(a *admin) *cobra.Command {
 				}
 				return err
 			})
-			return errors.Join(a.show(doc, table.Row{"id", "topic", "first id", "retries", "dead since", "keys", "reason"}, rows), err)
+			return a.showUnless(err, doc, table.Row{"id", "topic", "first id", "retries", "dead since", "keys", "reason"}, rows)
 		},
 	}
 	cmd.Flags().IntVar(&most, "max", 32, "how many of each broker at most; 0 is all")
@@ -136,7 +136,7 @@ as they are, the first id too; REPLAY_OF names the dead letter, which stays.`,
 			if err == nil && len(doc) == 0 {
 				return notFound("group %s has no such dead letter", args[0])
 			}
-			return errors.Join(a.show(doc, table.Row{"dead letter", "sent to", "as"}, rows), err)
+			return a.showUnless(err, doc, table.Row{"dead letter", "sent to", "as"}, rows)
 		},
 	}
 	cmd.Flags().StringVar(&id, "id", "", "the dead letter with this id")

@@ -37,7 +37,7 @@ func delayCommand(a *admin) *cobra.Command {
 				}
 				return err
 			})
-			err = errors.Join(a.show(doc, table.Row{"broker", "level", "delay", "pending", "next due"}, rows), err)
+			err = a.showUnless(err, doc, table.Row{"broker", "level", "delay", "pending", "next due"}, rows)
 			a.done("pending %d", sum)
 			return err
 		},
@@ -112,6 +112,9 @@ func delayListCommand(a *admin) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
+			if level < 0 || most < 1 {
+				return &usageError{errors.New("--level must not be negative, and --max must be 1 or more")}
+			}
 			masters, err := a.masters(ctx)
 			if err != nil {
 				return err
@@ -127,6 +130,9 @@ func delayListCommand(a *admin) *cobra.Command {
 				levels, err := a.levels(ctx, m)
 				if err != nil {
 					return err
+				}
+				if level > len(levels) {
+					return notFound("%s has no delay level %d, it has %d", m.Name, level, len(levels))
 				}
 				for _, l := range levels {
 					if l.Pending == 0 || level > 0 && l.Level != level {
@@ -153,10 +159,10 @@ func delayListCommand(a *admin) *cobra.Command {
 				}
 				return nil
 			})
-			return errors.Join(a.show(doc, table.Row{"level", "due", "in", "topic", "queue", "keys", "unique key", "id"}, rows), err)
+			return a.showUnless(err, doc, table.Row{"level", "due", "in", "topic", "queue", "keys", "unique key", "id"}, rows)
 		},
 	}
-	cmd.Flags().IntVar(&level, "level", 0, "this level only")
+	cmd.Flags().IntVar(&level, "level", 0, "this level only (default: all)")
 	cmd.Flags().Int32Var(&most, "max", 20, "how many of each level at most")
 	return cmd
 }

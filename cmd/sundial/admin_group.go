@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -65,7 +66,7 @@ func groupListCommand(a *admin) *cobra.Command {
 				}
 				return nil
 			})
-			return errors.Join(a.show(doc, table.Row{"group", "broker", "members", "model", "lag", "retries", "consumes"}, rows), err)
+			return a.showUnless(err, doc, table.Row{"group", "broker", "members", "model", "lag", "retries", "consumes"}, rows)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "with the broker's own groups")
@@ -160,8 +161,12 @@ func groupShowCommand(a *admin) *cobra.Command {
 					progress = append(progress, table.Row{m.Name, q.Topic, q.Queue, q.End, cellOffset(q.Committed), q.Lag, stamp(q.LastTime)})
 				}
 				if !a.json {
-					a.done("%s: retries %d, retry queues %d, consumes %s, broadcasts %s, model %s", m.Name, g.RetryMaxTimes, g.RetryQueues,
-						onOff(g.ConsumeEnable), onOff(g.ConsumeBroadcastEnable), conns.MessageModel)
+					model := ""
+					if conns.MessageModel != "" {
+						model = fmt.Sprintf(", model %s", conns.MessageModel)
+					}
+					a.done("%s: retries %d, retry queues %d, consumes %s, broadcasts %s%s", m.Name, g.RetryMaxTimes, g.RetryQueues,
+						onOff(g.ConsumeEnable), onOff(g.ConsumeBroadcastEnable), model)
 					for _, topic := range sortedKeys(conns.Subscriptions) {
 						a.done("%s: subscribes to %s: %s %s", m.Name, topic, conns.Subscriptions[topic].ExpressionType, conns.Subscriptions[topic].Expression)
 					}
@@ -174,9 +179,16 @@ func groupShowCommand(a *admin) *cobra.Command {
 			if a.json {
 				return errors.Join(a.document(doc), err)
 			}
-			return errors.Join(
-				a.show(nil, table.Row{"broker", "client", "address", "language", "version"}, members),
-				a.show(nil, table.Row{"broker", "topic", "queue", "end", "committed", "lag", "last consumed"}, progress), err)
+			if len(members) == 0 && err == nil {
+				a.done("no consumer is connected")
+			} else {
+				err = a.showUnless(err, nil, table.Row{"broker", "client", "address", "language", "version"}, members)
+			}
+			if len(progress) == 0 && err == nil {
+				a.done("nothing was consumed yet")
+				return nil
+			}
+			return a.showUnless(err, nil, table.Row{"broker", "topic", "queue", "end", "committed", "lag", "last consumed"}, progress)
 		},
 	}
 }
@@ -221,13 +233,26 @@ func groupDeleteCommand(a *admin) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return each(masters, func(m member) error {
+			seen := false
+			err = each(masters, func(m member) error {
+				var t protocol.GroupTable
+				if err := a.askBody(cmd.Context(), m.Addr, protocol.GetAllSubscriptionGroupConfig, &protocol.GroupPageHeader{}, &t); err != nil {
+					return err
+				}
+				if t.Groups[args[0]] == nil {
+					return nil
+				}
+				seen = true
 				if _, err := a.ask(cmd.Context(), m.Addr, protocol.DeleteSubscriptionGroup, &protocol.DeleteGroupHeader{Group: args[0], CleanOffset: !keep}, nil); err != nil {
 					return err
 				}
 				a.done("%s: group %s is deleted", m.Name, args[0])
 				return nil
 			})
+			if err == nil && !seen {
+				return notFound("no broker has group %s", args[0])
+			}
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&keep, "keep-offsets", false, "keep the group's progress")

@@ -1,15 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"github.com/sundial-mq/sundial/internal/bin"
@@ -69,7 +73,7 @@ func (m *messageView) show(a *admin) error {
 		{"born", stamp(m.Born) + " at " + m.BornHost}, {"stored", stamp(m.Stored) + " at " + m.StoreHost}, {"retries", m.Retries},
 	}
 	for _, k := range sortedKeys(m.Properties) {
-		rows = append(rows, table.Row{k, m.Properties[k]})
+		rows = append(rows, table.Row{k, folded(m.Properties[k])})
 	}
 	body := m.Body
 	if m.BodyHex != "" {
@@ -78,9 +82,12 @@ func (m *messageView) show(a *admin) error {
 	if len(body) > 2000 {
 		body = body[:2000] + "..."
 	}
-	rows = append(rows, table.Row{fmt.Sprintf("body, %d bytes", m.Size), body})
+	rows = append(rows, table.Row{fmt.Sprintf("body, %d bytes", m.Size), folded(body)})
 	return a.show(m, table.Row{"what", "value"}, rows)
 }
+
+// folded breaks a long value into lines, so that its table stays on a screen.
+func folded(value string) string { return text.WrapHard(value, 100) }
 
 func messageGetCommand(a *admin) *cobra.Command {
 	var topic string
@@ -106,7 +113,11 @@ func messageGetCommand(a *admin) *cobra.Command {
 				err = askErr
 			}
 			if topic == "" {
-				return errors.Join(err, errors.New("if it is a unique key, say of which topic with --topic"))
+				if host.IsValid() {
+					// Unique keys can look like offset message ids, and name no broker then.
+					return errors.Join(fmt.Errorf("as an offset message id it is position %d on %s: %w", at, host, err), errors.New("if it is a unique key, say of which topic with --topic"))
+				}
+				return &usageError{errors.Join(err, errors.New("if it is a unique key, say of which topic with --topic"))}
 			}
 			found, err := a.query(ctx, topic, args[0], true, 1, 0, 1<<62)
 			if err != nil {
@@ -200,38 +211,75 @@ func messageListCommand(a *admin) *cobra.Command {
 	var most int32
 	cmd := &cobra.Command{
 		Use:   "list TOPIC",
-		Short: "List messages of one queue, the newest unless --from says where to begin",
+		Short: "List the newest messages of a topic, or those of one queue from an offset on",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			masters, err := a.mastersOf(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			if len(masters) > 1 {
-				return &usageError{fmt.Errorf("%d brokers have topic %s: name one with --broker", len(masters), args[0])}
+			if from >= 0 && (queue < 0 || len(masters) > 1) {
+				return &usageError{errors.New("--from is an offset of one queue: say which with --queue, and with --broker when several brokers have the topic")}
 			}
-			var end, begin protocol.OffsetResponse
-			h := &protocol.QueueHeader{Topic: args[0], QueueID: queue}
-			if err := a.askFields(cmd.Context(), masters[0].Addr, protocol.GetMaxOffset, h, &end); err != nil {
+			if most < 1 {
+				return &usageError{fmt.Errorf("--max is %d, it must be 1 or more", most)}
+			}
+			found := []messageView{}
+			err = each(masters, func(m member) error {
+				some, err := a.newest(cmd.Context(), m, args[0], queue, from, int(most))
+				found = append(found, some...)
 				return err
-			}
-			if err := a.askFields(cmd.Context(), masters[0].Addr, protocol.GetMinOffset, h, &begin); err != nil {
-				return err
-			}
+			})
+			slices.SortStableFunc(found, func(x, y messageView) int { return cmp.Compare(x.Stored, y.Stored) })
 			if from < 0 {
-				from = end.Offset - int64(most)
+				found = found[max(0, len(found)-int(most)):]
 			}
-			found, err := a.read(cmd.Context(), masters[0].Addr, args[0], mq.QueueID(queue), mq.QueueOffset(max(from, begin.Offset)), int(most))
-			if err != nil {
+			if err != nil && len(found) == 0 {
 				return err
 			}
-			return a.showMessages(found)
+			return errors.Join(a.showMessages(found), err)
 		},
 	}
-	cmd.Flags().Int32VarP(&queue, "queue", "q", 0, "the queue")
-	cmd.Flags().Int64Var(&from, "from", -1, "the first offset")
+	cmd.Flags().Int32VarP(&queue, "queue", "q", -1, "this queue only (default: all)")
+	cmd.Flags().Int64Var(&from, "from", -1, "the first offset, of one queue (default: the newest messages)")
 	cmd.Flags().Int32Var(&most, "max", 32, "how many at most")
 	return cmd
+}
+
+// newest reads the last messages of the queues of a topic on one broker, up to
+// most of each; or of one queue those from an offset on.
+func (a *admin) newest(ctx context.Context, m member, topic string, queue int32, from int64, most int) ([]messageView, error) {
+	var stats protocol.TopicStats
+	if err := a.askBody(ctx, m.Addr, protocol.GetTopicStatsInfo, &protocol.TopicHeader{Topic: topic}, &stats); err != nil {
+		return nil, err
+	}
+	var found []messageView
+	seen := false
+	for _, k := range slices.SortedFunc(maps.Keys(stats.Queues), protocol.MessageQueue.Compare) {
+		if queue >= 0 && k.QueueID != mq.QueueID(queue) {
+			continue
+		}
+		seen = true
+		q := stats.Queues[k]
+		begin := q.Max - mq.QueueOffset(most)
+		if from >= 0 {
+			if begin = mq.QueueOffset(from); begin < q.Min || begin >= q.Max {
+				return nil, notFound("queue %d of %s on %s has no offset %d, it has %d up to %d", k.QueueID, topic, m.Name, from, q.Min, q.Max-1)
+			}
+		}
+		if begin = max(begin, q.Min); begin >= q.Max {
+			continue
+		}
+		some, err := a.read(ctx, m.Addr, topic, k.QueueID, begin, most)
+		found = append(found, some...)
+		if err != nil {
+			return found, err
+		}
+	}
+	if !seen {
+		return nil, notFound("topic %s has no queue %d on %s, it has %d", topic, queue, m.Name, len(stats.Queues))
+	}
+	return found, nil
 }
 
 // read reads up to most messages of a queue, as a tool that keeps no progress.
@@ -275,6 +323,9 @@ func messageSendCommand(a *admin) *cobra.Command {
 		Short: "Send one message",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if level < 0 || queue < -1 {
+				return &usageError{errors.New("--level and --queue must not be negative")}
+			}
 			masters, err := a.mastersOf(cmd.Context(), args[0])
 			if _, missing := errors.AsType[*notFoundError](err); missing {
 				masters, err = a.masters(cmd.Context()) // it may be made by sending
@@ -310,6 +361,6 @@ func messageSendCommand(a *admin) *cobra.Command {
 	cmd.Flags().StringVar(&keys, "keys", "", "keys, separated by blanks")
 	cmd.Flags().StringVar(&tags, "tags", "", "the tag")
 	cmd.Flags().Int32VarP(&queue, "queue", "q", -1, "the queue (default: any)")
-	cmd.Flags().IntVar(&level, "level", 0, "delay level")
+	cmd.Flags().IntVar(&level, "level", 0, "delay level; above the broker's last it is the last, as RocketMQ has it")
 	return cmd
 }

@@ -47,8 +47,14 @@ func offsetShowCommand(a *admin) *cobra.Command {
 				}
 				return err
 			})
-			err = errors.Join(a.show(doc, table.Row{"broker", "topic", "queue", "end", "committed", "lag", "last consumed"}, rows), err)
-			a.done("lag %d", lag)
+			if len(rows) == 0 && err == nil && !a.json {
+				a.done("group %s has consumed nothing yet", args[0])
+				return nil
+			}
+			err = a.showUnless(err, doc, table.Row{"broker", "topic", "queue", "end", "committed", "lag", "last consumed"}, rows)
+			if len(rows) > 0 {
+				a.done("lag %d", lag)
+			}
 			return err
 		},
 	}
@@ -87,7 +93,11 @@ func offsetResetCommand(a *admin) *cobra.Command {
 			var rows []table.Row
 			err = each(masters, func(m member) error {
 				var body protocol.ResetOffsetBody
-				if err := a.askBody(cmd.Context(), m.Addr, protocol.InvokeBrokerToResetOffset, h, &body); err != nil {
+				err := a.askBody(cmd.Context(), m.Addr, protocol.InvokeBrokerToResetOffset, h, &body)
+				if errors.Is(err, mq.ErrNoGroup) {
+					return notFound("%s has no group %s", m.Name, args[0])
+				}
+				if err != nil {
 					return err
 				}
 				for _, k := range slices.SortedFunc(maps.Keys(body.Offsets), protocol.MessageQueue.Compare) {
@@ -96,7 +106,7 @@ func offsetResetCommand(a *admin) *cobra.Command {
 				}
 				return nil
 			})
-			return errors.Join(a.show(doc, table.Row{"broker", "queue", "goes on at"}, rows), err)
+			return a.showUnless(err, doc, table.Row{"broker", "queue", "goes on at"}, rows)
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "earliest, latest, a time (RFC 3339 or ms since 1970), or offset:N with --queue")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,7 +55,8 @@ func topicListCommand(a *admin) *cobra.Command {
 				}
 				return nil
 			})
-			return errors.Join(a.show(doc, table.Row{"topic", "broker", "read queues", "write queues", "perm", "attributes"}, rows), err)
+			slices.SortStableFunc(rows, func(x, y table.Row) int { return strings.Compare(x[0].(string), y[0].(string)) })
+			return a.showUnless(err, doc, table.Row{"topic", "broker", "read queues", "write queues", "perm", "attributes"}, rows)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "with the broker's own topics")
@@ -90,9 +90,11 @@ func topicShowCommand(a *admin) *cobra.Command {
 				Queue      mq.QueueID     `json:"queue"`
 				Min        mq.QueueOffset `json:"minOffset"`
 				Max        mq.QueueOffset `json:"maxOffset"`
+				Messages   mq.QueueOffset `json:"messages"`
 				LastUpdate int64          `json:"lastUpdateTimestamp"`
 			}
 			doc := []queue{}
+			var sum mq.QueueOffset
 			var rows []table.Row
 			err = each(masters, func(m member) error {
 				var stats protocol.TopicStats
@@ -102,12 +104,17 @@ func topicShowCommand(a *admin) *cobra.Command {
 				keys := slices.SortedFunc(maps.Keys(stats.Queues), protocol.MessageQueue.Compare)
 				for _, k := range keys {
 					q := stats.Queues[k]
-					doc = append(doc, queue{m.Name, k.QueueID, q.Min, q.Max, q.LastUpdate})
+					sum += q.Max - q.Min
+					doc = append(doc, queue{m.Name, k.QueueID, q.Min, q.Max, q.Max - q.Min, q.LastUpdate})
 					rows = append(rows, table.Row{m.Name, k.QueueID, q.Min, q.Max, q.Max - q.Min, stamp(q.LastUpdate)})
 				}
 				return nil
 			})
-			return errors.Join(a.show(doc, table.Row{"broker", "queue", "min offset", "max offset", "messages", "last"}, rows), err)
+			err = a.showUnless(err, doc, table.Row{"broker", "queue", "min offset", "max offset", "messages", "last"}, rows)
+			if len(rows) > 0 {
+				a.done("messages %d", sum)
+			}
+			return err
 		},
 	}
 }
@@ -128,10 +135,13 @@ func topicCreateCommand(a *admin) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if read == 0 {
+			if queues < 1 {
+				return &usageError{fmt.Errorf("--queues is %d, a topic needs 1 or more (--read 0 or --write 0 empty one side)", queues)}
+			}
+			if !cmd.Flags().Changed("read") {
 				read = queues
 			}
-			if write == 0 {
+			if !cmd.Flags().Changed("write") {
 				write = queues
 			}
 			masters, err := a.masters(cmd.Context())

@@ -40,7 +40,7 @@ million messages and its memory. --json writes the result as one document.`,
 	run("send", "Send messages and measure how long their answers take", plain, func(ctx context.Context) (*bench.Result, error) {
 		return bench.Send(ctx, b.cfg.Config)
 	})
-	run("consume", "Read everything a topic holds", plain, func(ctx context.Context) (*bench.Result, error) {
+	run("consume", "Read everything a topic holds, once; with --count or --duration over and over until that is reached", plain, func(ctx context.Context) (*bench.Result, error) {
 		return bench.Consume(ctx, b.cfg.Config)
 	})
 	d := run("delay", "Send delayed messages and measure how late they come; --level 0 measures from producer to consumer",
@@ -74,14 +74,18 @@ func (b *benchmark) register(cmd *cobra.Command, defaults bench.Config) {
 	f.StringVarP(&c.Broker, "broker", "b", c.Broker, "load the broker at `HOST:PORT`")
 	f.StringVar(&c.Topic, "topic", c.Topic, "the topic")
 	f.StringVar(&c.Group, "group", c.Group, "the group")
-	f.IntVar(&c.Queues, "queues", c.Queues, "queues of the topic on each broker; 0 leaves it as it is")
 	f.IntVar(&c.Conns, "conns", c.Conns, "connections")
-	f.IntVar(&c.InFlight, "in-flight", c.InFlight, "requests under way on each connection")
 	f.Int64Var(&c.Count, "count", c.Count, "end after so many messages")
 	f.DurationVar(&c.Duration, "duration", c.Duration, "end after so long")
-	f.IntVar(&c.Size, "size", c.Size, "bytes of a body")
-	f.Float64Var(&c.Rate, "rate", c.Rate, "messages a second; 0 is as fast as answers come")
-	f.BoolVar(&c.Sync, "sync", c.Sync, "a goroutine for each request, as threads of a Java producer")
+	if cmd.Name() == "consume" {
+		f.IntVar(&c.Queues, "queues", c.Queues, "queues of the topic, with --broker; else the name servers say it")
+	} else {
+		f.IntVar(&c.Queues, "queues", c.Queues, "queues of the topic on each broker; 0 leaves it as it is")
+		f.IntVar(&c.InFlight, "in-flight", c.InFlight, "requests under way on each connection")
+		f.IntVar(&c.Size, "size", c.Size, "bytes of a body")
+		f.Float64Var(&c.Rate, "rate", c.Rate, "messages a second; 0 is as fast as answers come")
+		f.BoolVar(&c.Sync, "sync", c.Sync, "a goroutine for each request, as threads of a Java producer")
+	}
 	f.BoolVar(&b.binary, "binary", false, "headers in RocketMQ's binary form instead of JSON")
 	f.IntVar(&b.pid, "pid", 0, "the server's process, to read its CPU time and memory")
 	f.BoolVar(&b.json, "json", false, "write the result as JSON")
@@ -147,21 +151,39 @@ func showResult(w io.Writer, r *bench.Result) {
 	t.SetStyle(plainStyle())
 	t.AppendHeader(table.Row{"what", "value"})
 	row := func(name, format string, args ...any) { t.AppendRow(table.Row{name, fmt.Sprintf(format, args...)}) }
-	row("run", "%s to topic %s, %d queues, on %s", r.Run, r.Topic, r.Queues, strings.Join(r.Brokers, ", "))
-	row("under way", "%d connections with %d each, %s headers, bodies of %d bytes", r.Conns, r.InFlight, r.Header, r.Size)
+	row("run", "%s, topic %s, %d queues, on %s", r.Run, r.Topic, r.Queues, strings.Join(r.Brokers, ", "))
+	if r.Run == "consume" {
+		row("under way", "%d connections with a pull for each queue, %s headers", r.Conns, r.Header)
+	} else {
+		row("under way", "%d connections with %d each, %s headers, bodies of %d bytes", r.Conns, r.InFlight, r.Header, r.Size)
+	}
 	row("messages", "%d in %s", r.Messages, time.Duration(r.Seconds*float64(time.Second)).Round(time.Millisecond))
-	row("rate", "%.0f/s, %.1f MB/s", r.PerSecond, r.MBPerSec)
+	if r.Run == "consume" && r.Messages > r.There {
+		row("", "the topic has %d: they were read more than once to reach --count or --duration", r.There)
+	}
+	if r.Delay == nil {
+		row("rate", "%.0f/s, %.1f MB/s", r.PerSecond, r.MBPerSec)
+	}
 	latencies := func(name string, l *bench.Latencies) {
 		if l != nil && l.Count > 0 {
 			row(name, "p50 %.3f  p90 %.3f  p99 %.3f  p99.9 %.3f  max %.3f ms", l.P50, l.P90, l.P99, l.P999, l.Max)
 		}
 	}
-	latencies("latency", r.Latency)
+	switch r.Run {
+	case "send":
+		latencies("answer", r.Latency)
+	case "consume":
+		latencies("pull", r.Latency)
+	}
 	if d := r.Delay; d != nil {
-		latencies("lateness", d.Lateness)
-		latencies("lateness at most", d.LatenessAtMost)
-		latencies("send", d.Send)
-		row("delayed", "%d sent, %d lost, %d twice, %d early (at most %.3f ms)", d.Sent, d.Lost, d.Twice, d.Early, d.EarlyMaxMillis)
+		if r.Run == "latency" {
+			latencies("producer to consumer", d.Lateness)
+		} else {
+			latencies("lateness", d.Lateness)
+			latencies("lateness at most", d.LatenessAtMost)
+		}
+		latencies("answer to a send", d.Send)
+		row("delivered", "%d sent, %d lost, %d twice, %d early (at most %.3f ms)", d.Sent, d.Lost, d.Twice, d.Early, d.EarlyMaxMillis)
 	}
 	if r.Server != nil {
 		row("server", "%.2f CPU s, %.2f per million messages; %.1f MB at the end, %.1f at most", r.Server.CPUSeconds, r.Server.CPUPerMillion, r.Server.AnonMB, r.Server.PeakAnonMB)

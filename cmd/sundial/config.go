@@ -37,7 +37,7 @@ A file that serve would refuse is refused here too, with everything that is wron
 		RunE: func(cmd *cobra.Command, args []string) error {
 			all, err := config.Load(args[0], config.Input{})
 			if err != nil {
-				return &usageError{err}
+				return &usageError{listed(err)}
 			}
 			for _, w := range all.Warnings {
 				fmt.Fprintln(cmd.OutOrStdout(), w)

@@ -2,16 +2,22 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/node"
 )
 
@@ -24,7 +30,15 @@ func serveCommand() *cobra.Command {
 9876, broker 10911 and 10909), with the data in ./sundial-data.
 
 Without a configuration file it listens on the loopback address only: open it with
---listen. With -c it reads RocketMQ's broker.conf and listens where that says.`,
+--listen. With -c it reads RocketMQ's broker.conf and listens where that says, by
+default on all addresses. A broker for name servers that run elsewhere:
+
+  sundial serve --roles broker --namesrv HOST:PORT
+
+SIGTERM and Ctrl-C stop it clean; a second one, a second later or more, at once.`,
+		Example: `  sundial serve --listen 0.0.0.0 --data /var/lib/sundial
+  sundial serve -c /etc/rocketmq/broker.conf
+  sundial serve --port-offset 100 --data ./second --roles broker -n 127.0.0.1:9876`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			tuneRuntime()
@@ -46,7 +60,7 @@ func serve(ctx context.Context, s *settings, out, errOut io.Writer) error {
 	cfg.Log = slog.New(slog.NewTextHandler(errOut, nil))
 	n, err := node.Start(ctx, cfg)
 	if err != nil {
-		return err
+		return errors.Join(err, hint(cfg, err))
 	}
 	banner(out, cfg, n, time.Since(began), s, warnings)
 	select {
@@ -61,6 +75,18 @@ func serve(ctx context.Context, s *settings, out, errOut io.Writer) error {
 	return nil
 }
 
+// hint is what may help against a start that failed.
+func hint(cfg node.Config, err error) error {
+	_, damaged := errors.AsType[*mq.CorruptionError](err)
+	switch {
+	case damaged:
+		return errors.New("\"sundial store verify --accept-damage DIR\" shows what is left; docs/OPERATION.md, Damage, says how to go on")
+	case node.PortInUse(err) && cfg.Roles.Has(node.NameServer) && cfg.Roles.Has(node.Broker) && strings.Contains(err.Error(), "namesrvListenPort"):
+		return errors.New("if that program is the name server to register with, run the broker alone: --roles broker --namesrv HOST:PORT")
+	}
+	return nil
+}
+
 // banner says what runs, where, and what to do next.
 func banner(out io.Writer, cfg node.Config, n *node.Node, took time.Duration, s *settings, warnings []string) {
 	at := n.Addresses()
@@ -72,10 +98,8 @@ func banner(out io.Writer, cfg node.Config, n *node.Node, took time.Duration, s 
 	if err != nil {
 		dir = cfg.Dir
 	}
-	names := strings.Join(at.NameServers, ";")
 	if cfg.Roles.Has(node.NameServer) {
 		line("name server", "%s", at.NameServer)
-		names = at.NameServer.String()
 	}
 	if cfg.Roles.Has(node.Broker) {
 		b := cfg.Broker
@@ -109,8 +133,29 @@ func banner(out io.Writer, cfg node.Config, n *node.Node, took time.Duration, s 
 	for _, w := range append(warnings, addressWarnings(cfg, at)...) {
 		fmt.Fprintf(out, "  WARNING      %s\n", w)
 	}
-	fmt.Fprintf(out, "Next: point clients at the name server %s, or look around with\n", names)
-	fmt.Fprintf(out, "  sundial admin cluster -n %s\n", strings.Split(names, ";")[0])
+	next(out, cfg, at)
+}
+
+// next says where clients are to be pointed: at name servers that know the broker.
+func next(out io.Writer, cfg node.Config, at node.Addresses) {
+	names := at.NameServers
+	if len(names) == 0 && cfg.Roles.Has(node.NameServer) {
+		names = []string{at.NameServer.String()}
+	}
+	if len(names) == 0 {
+		fmt.Fprintf(out, "Next: look around with\n  sundial admin topic list -b %s\n", at.Broker)
+		return
+	}
+	fmt.Fprintf(out, "Next: point clients at the name server %s, or look around with\n", strings.Join(names, ";"))
+	fmt.Fprintf(out, "  sundial admin cluster -n %s\n", names[0])
+}
+
+// mayBeOne reports whether own may be one of the name servers: their hosts have many names, so its port decides.
+func mayBeOne(names []string, own netip.AddrPort) bool {
+	return slices.ContainsFunc(names, func(n string) bool {
+		_, port, err := net.SplitHostPort(n)
+		return err == nil && port == strconv.Itoa(int(own.Port()))
+	})
 }
 
 // addressWarnings say who cannot reach the broker.
@@ -121,6 +166,12 @@ func addressWarnings(cfg node.Config, at node.Addresses) []string {
 			w = append(w, "only programs on this machine can connect; open it with --listen 0.0.0.0")
 		}
 		return w
+	}
+	switch own := at.NameServer.String(); {
+	case len(at.NameServers) == 0:
+		w = append(w, "the broker registers with no name server, so no client finds it: name some with --namesrv (namesrvAddr)")
+	case cfg.Roles.Has(node.NameServer) && len(cfg.Broker.NameServers) > 0 && !mayBeOne(at.NameServers, at.NameServer):
+		w = append(w, fmt.Sprintf("the broker registers with %s, not with the name server %s of this process, which knows nothing of it: leave that out with --roles broker", strings.Join(at.NameServers, ", "), own))
 	}
 	listen, told := at.Listen.Addr(), at.Broker.Addr()
 	switch {

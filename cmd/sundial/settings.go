@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -25,10 +26,10 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringVarP(&s.file, "config", "c", "", "read RocketMQ's broker.conf (or namesrv.conf) from `FILE`")
 	f.StringVar(&s.data, "data", "", "keep everything in `DIR` (storePathRootDir; default ./sundial-data, and RocketMQ's ~/store with -c)")
 	f.StringVar(&s.listen, "listen", "", "listen on `ADDR`, 0.0.0.0 for all (bindAddress)")
-	f.IntVar(&s.portOffset, "port-offset", 0, "add `N` to every default port")
+	f.IntVar(&s.portOffset, "port-offset", 0, "add `N` to every default port (not to ports that a file or --set names)")
 	f.StringArrayVar(&s.set, "set", nil, "set one `KEY=VALUE` of RocketMQ's or ours; may be repeated")
 	f.StringVar(&s.roles, "roles", "namesrv,broker", "what this process is, of namesrv and broker")
-	f.StringVarP(&s.namesrv, "namesrv", "n", "", "register with the name servers `HOST:PORT;...` (namesrvAddr)")
+	f.StringVarP(&s.namesrv, "namesrv", "n", "", "register with the name servers `HOST:PORT;...` (namesrvAddr) instead of with the own one")
 	f.StringArrayVar(&s.ignore, "ignore-pending", nil, "open a store although it holds pending work of this `KIND` that cannot be served: timer, transaction, pop")
 }
 
@@ -37,6 +38,9 @@ func (s *settings) read() (*config.Settings, node.Roles, error) {
 	roles, err := node.ParseRoles(s.roles)
 	if err != nil {
 		return nil, 0, &usageError{err}
+	}
+	if low, high := -9875, 65535-10911; s.portOffset < low || s.portOffset > high {
+		return nil, 0, &usageError{fmt.Errorf("--port-offset is %d, from %d to %d all ports are possible", s.portOffset, low, high)}
 	}
 	in := config.Input{NameServerOnly: roles == node.NameServer, PortOffset: s.portOffset}
 	for _, text := range s.set {
@@ -58,9 +62,18 @@ func (s *settings) read() (*config.Settings, node.Roles, error) {
 	}
 	all, err := config.Load(s.file, in)
 	if err != nil {
-		return nil, 0, &usageError{err}
+		return nil, 0, &usageError{listed(err)}
 	}
 	return all, roles, nil
+}
+
+// listed writes several complaints below one another.
+func listed(err error) error {
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) == 1 {
+		return err
+	}
+	return fmt.Errorf("%d settings are wrong:\n  %s", len(lines), strings.Join(lines, "\n  "))
 }
 
 // load makes the node's configuration of it.

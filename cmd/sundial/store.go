@@ -13,6 +13,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"github.com/sundial-mq/sundial/internal/javajson"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/storage"
 	"github.com/sundial-mq/sundial/internal/vfs"
@@ -22,8 +23,9 @@ func storeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "store",
 		Short: "Look into a store directory of RocketMQ's or Sundial's, offline",
-		Long: `Reads a store directory (RocketMQ's storePathRootDir) of which no broker runs, and
-changes nothing there. File sizes are found out; those of index files must be given
+		Long: `Reads a store directory (RocketMQ's storePathRootDir) on which no broker runs, and
+changes nothing there. It sees the store as a start would: after a crash the end of
+the log is read again, and queues are completed in memory. File sizes are found out; those of index files must be given
 with --index-slots and --index-entries when they are not RocketMQ's default.`,
 	}
 	cmd.AddCommand(verifyCommand(), dumpCommand())
@@ -33,24 +35,32 @@ with --index-slots and --index-entries when they are not RocketMQ's default.`,
 // storeFlags say how a store was made, where its files do not.
 type storeFlags struct {
 	slots, entries int
+	accept         bool
 	json           bool
 }
 
 func (f *storeFlags) register(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.slots, "index-slots", 5_000_000, "slots of an index file (maxHashSlotNum)")
 	cmd.Flags().IntVar(&f.entries, "index-entries", 20_000_000, "entries of an index file (maxIndexNum)")
+	cmd.Flags().BoolVar(&f.accept, "accept-damage", false, "read what is left of a store that a start would refuse as damaged")
 	cmd.Flags().BoolVar(&f.json, "json", false, "write JSON")
 }
 
 // open opens a store for reading, with the sizes that its files have. warnings say
-// what is left out.
-func (f *storeFlags) open(dir string) (s *storage.Store, cfg storage.Config, warnings []string, err error) {
+// what is left out; without index none is looked at.
+func (f *storeFlags) open(dir string, index bool) (s *storage.Store, cfg storage.Config, warnings []string, err error) {
 	disk := vfs.OS()
 	if _, err := disk.Stat(dir); err != nil {
 		return nil, cfg, nil, err
 	}
+	if info, err := disk.Stat(filepath.Join(dir, "commitlog")); err != nil || !info.IsDir() {
+		return nil, cfg, nil, fmt.Errorf("%s is no store: it has no directory commitlog (a store is RocketMQ's storePathRootDir; a log elsewhere, storePathCommitLog, is not looked for)", dir)
+	}
+	if running(disk, dir) {
+		warnings = append(warnings, "a broker runs on this directory: what it is just writing may be missed or look damaged")
+	}
 	cfg = storage.DefaultConfig(dir)
-	cfg.ReadOnly = true
+	cfg.ReadOnly, cfg.AcceptDamage, cfg.Index = true, f.accept, index
 	if size, err := firstFileSize(disk, filepath.Join(dir, "commitlog")); err != nil {
 		return nil, cfg, nil, err
 	} else if size > 0 {
@@ -65,12 +75,45 @@ func (f *storeFlags) open(dir string) (s *storage.Store, cfg storage.Config, war
 	want := int64(40 + 4*f.slots + 20*f.entries)
 	if size, err := firstFileSize(disk, filepath.Join(dir, "index")); err != nil {
 		return nil, cfg, nil, err
-	} else if size > 0 && size != want {
+	} else if index && size > 0 && size != want {
 		cfg.Index = false
 		warnings = append(warnings, fmt.Sprintf("the key index is left out: its files have %d bytes, %d slots and %d entries make %d (--index-slots, --index-entries)", size, f.slots, f.entries, want))
 	}
 	s, err = storage.Open(disk, cfg)
 	return s, cfg, warnings, err
+}
+
+// running reports whether a broker holds the lock of a store.
+func running(disk vfs.FS, dir string) bool {
+	path := filepath.Join(dir, "lock")
+	if _, err := disk.Stat(path); err != nil {
+		return false // never opened, and Lock would make the file
+	}
+	l, err := disk.Lock(path)
+	if err == nil {
+		err = l.Close()
+	}
+	return errors.Is(err, vfs.ErrLocked)
+}
+
+// checkDocuments finds documents in config/ that cannot be read.
+func checkDocuments(disk vfs.FS, dir string) error {
+	var errs []error
+	for _, name := range []string{"topics.json", "subscriptionGroup.json", "consumerOffset.json", "delayOffset.json"} {
+		path := filepath.Join(dir, "config", name)
+		text, err := disk.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var members map[string]json.RawMessage
+		if err == nil {
+			err = javajson.Unmarshal(text, &members)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w (a start takes %s.bak in its place)", path, err, name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // firstFileSize is the size of the first file under dir, 0 when there is none.
@@ -108,11 +151,11 @@ func verifyCommand() *cobra.Command {
 	var f storeFlags
 	cmd := &cobra.Command{
 		Use:   "verify DIR",
-		Short: "Check every record, every queue entry and every index entry",
+		Short: "Check every record, every queue entry, every index entry and the documents in config/",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			began := time.Now()
-			s, cfg, warnings, err := f.open(args[0])
+			s, cfg, warnings, err := f.open(args[0], true)
 			if err != nil {
 				return err
 			}
@@ -120,7 +163,7 @@ func verifyCommand() *cobra.Command {
 			for _, w := range warnings {
 				fmt.Fprintln(cmd.ErrOrStderr(), "WARNING:", w)
 			}
-			err = s.Check(progressBar(cmd.ErrOrStderr(), f.json))
+			err = errors.Join(s.Check(progressBar(cmd.ErrOrStderr(), f.json)), checkDocuments(vfs.OS(), args[0]))
 			report := struct {
 				Dir      string         `json:"dir"`
 				Min      mq.LogOffset   `json:"minLogOffset"`
@@ -192,11 +235,14 @@ func dumpCommand() *cobra.Command {
 		Short: "Write what is in a store: its queues, or its messages in the order of the log",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, cfg, _, err := f.open(args[0])
+			s, cfg, warnings, err := f.open(args[0], false)
 			if err != nil {
 				return err
 			}
 			defer s.Close()
+			for _, w := range warnings {
+				fmt.Fprintln(cmd.ErrOrStderr(), "WARNING:", w)
+			}
 			d.out, d.json, d.fileSize = cmd.OutOrStdout(), f.json, mq.LogOffset(cfg.LogFileSize)
 			if d.queues {
 				return d.listQueues(s)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,14 +88,22 @@ func TestAdminCommands(t *testing.T) {
 		{"message find --topic Orders --key k2", 0, []string{"second"}},
 		{"message find --topic Orders --key nobody", exitNotFound, []string{"nobody"}},
 		{"message find --topic Orders", 2, []string{"key"}},
-		{"message get 12", 1, []string{"--topic"}},
+		{"message get 12", 2, []string{"--topic"}},
+		{"message get 7F00000100002A9F0000000000000001", 1, []string{"--topic"}},
+		{"message list Orders --queue 0 --from 1", 0, []string{"second"}},
+		{"message list Orders --from 1", 2, []string{"--queue"}},
+		{"message list Orders --queue 0 --from 9", exitNotFound, []string{"0 up to 1"}},
+		{"message list Orders --queue 9", exitNotFound, []string{"no queue 9"}},
+		{"topic create Orders --queues 0", 2, []string{"--queues"}},
+		{"topic show Orders", 0, []string{"messages 2"}},
 		{"delay", 0, []string{"1m", "pending 1"}},
 		{"delay list", 0, []string{"Orders", "k3"}},
 		{"group create billing --retries 3", 0, []string{"retries 3"}},
 		{"group list", 0, []string{"billing"}},
 		{"group show billing", 0, []string{"retries 3"}},
 		{"group show nobody", exitNotFound, []string{"nobody"}},
-		{"offset show billing", 0, []string{"none"}},
+		{"offset show billing", 0, []string{"nothing yet"}},
+		{"group show billing", 0, []string{"no consumer is connected", "nothing was consumed yet"}},
 		{"offset reset billing Orders --to earliest", 0, []string{"broker-a"}},
 		{"offset show billing", 0, []string{"lag 2"}},
 		{"offset reset billing Orders --to latest", 0, nil},
@@ -104,12 +113,17 @@ func TestAdminCommands(t *testing.T) {
 		{"offset reset billing Orders --to offset:1", 2, []string{"--queue"}},
 		{"offset reset billing Orders --to yesterday", 2, []string{"yesterday"}},
 		{"offset reset billing Nothing --to latest", exitNotFound, nil},
+		{"offset reset nobody Orders --to latest", exitNotFound, []string{"no group nobody"}},
 		{"group delete billing", 0, []string{"deleted"}},
+		{"group delete billing", exitNotFound, []string{"billing"}},
+		{"delay list --level 19", exitNotFound, []string{"it has 18"}},
+		{"topic show", 2, []string{"topic show TOPIC; given was nothing"}},
 		{"topic delete Orders", 0, []string{"deleted"}},
 		{"topic show Orders", exitNotFound, nil},
 		{"topic list --broker nobody", exitNotFound, []string{"nobody"}},
 		{"topic list --broker " + at.Broker.String(), 0, []string{"Made"}},
-		{"topic", 2, nil},
+		{"topic", 0, []string{"Available Commands"}},
+		{"topic make", 2, []string{"create"}},
 		{"topic list extra", 2, nil},
 		{"nonsense", 2, []string{"nonsense"}},
 	} {
@@ -209,7 +223,7 @@ func TestR05DeadLettersArePutBack(t *testing.T) {
 func TestAdminWithoutAServer(t *testing.T) {
 	t.Parallel()
 	out, code := command(t, "admin", "-n", "127.0.0.1:1", "topic", "list")
-	if code != 1 || !strings.Contains(out, "127.0.0.1:1") {
+	if code != 1 || !strings.Contains(out, "127.0.0.1:1") || !strings.Contains(out, "--namesrv") {
 		t.Errorf("exit code %d, wrote\n%s", code, out)
 	}
 }
@@ -260,8 +274,16 @@ func TestStoreCommands(t *testing.T) {
 	if out, code := command(t, "store", "verify", dir); code != 1 || !strings.Contains(out, "body CRC") {
 		t.Errorf("verify of a damaged store: exit code %d, wrote\n%s", code, out)
 	}
-	if out, code := command(t, "store", "verify", filepath.Join(dir, "nothing")); code != 1 {
-		t.Errorf("verify of nothing: exit code %d, wrote\n%s", code, out)
+	for _, none := range []string{filepath.Join(dir, "nothing"), t.TempDir(), filepath.Join(dir, "commitlog")} {
+		if out, code := command(t, "store", "verify", none); code != 1 || strings.Contains(out, "in order") {
+			t.Errorf("verify of %s: exit code %d, wrote\n%s", none, code, out)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config", "topics.json"), []byte("{garbage"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := command(t, "store", "verify", dir); code != 1 || !strings.Contains(out, "topics.json") {
+		t.Errorf("verify with a damaged document: exit code %d, wrote\n%s", code, out)
 	}
 }
 
@@ -359,9 +381,43 @@ func TestServeUntilStopped(t *testing.T) {
 	}
 }
 
+// Nobody is told of a name server that does not know the broker.
+func TestBannerNamesWhoKnowsTheBroker(t *testing.T) {
+	t.Parallel()
+	both, alone := node.DefaultConfig(), node.DefaultConfig()
+	both.Broker.NameServers = []string{"10.0.0.5:9876"}
+	alone.Roles = node.Broker
+	at := node.Addresses{NameServer: netip.MustParseAddrPort("127.0.0.1:9976"), Listen: netip.MustParseAddrPort("127.0.0.1:11011"), Broker: netip.MustParseAddrPort("127.0.0.1:11011")}
+	elsewhere, nowhere := at, at
+	elsewhere.NameServers = both.Broker.NameServers
+	nowhere.NameServer = netip.AddrPort{}
+	for _, c := range []struct {
+		cfg   node.Config
+		at    node.Addresses
+		says  []string
+		never string
+	}{
+		{both, elsewhere, []string{"clients at the name server 10.0.0.5:9876", "leave that out with --roles broker"}, "admin cluster -n 127.0.0.1:9976"},
+		{alone, nowhere, []string{"no name server, so no client", "-b 127.0.0.1:11011"}, "clients at the name server"},
+	} {
+		w := addressWarnings(c.cfg, c.at)
+		var out bytes.Buffer
+		next(&out, c.cfg, c.at)
+		text := strings.Join(w, "\n") + out.String()
+		for _, s := range c.says {
+			if !strings.Contains(text, s) {
+				t.Errorf("%q is not in\n%s", s, text)
+			}
+		}
+		if strings.Contains(text, c.never) {
+			t.Errorf("%q is in\n%s", c.never, text)
+		}
+	}
+}
+
 func TestWrongUse(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"serve", "--nothing"}, {"serve", "--roles", "king"}, {"serve", "extra"}, {"nonsense"}, {"serve", "--set", "fileReservedTim=3"}} {
+	for _, args := range [][]string{{"serve", "--nothing"}, {"serve", "--roles", "king"}, {"serve", "extra"}, {"nonsense"}, {"serve", "--set", "fileReservedTim=3"}, {"serve", "--port-offset", "60000"}} {
 		if out, code := command(t, args...); code != 2 {
 			t.Errorf("%v: exit code %d, wrote\n%s", args, code, out)
 		}

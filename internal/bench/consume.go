@@ -55,7 +55,7 @@ func Consume(ctx context.Context, cfg Config) (*Result, error) {
 	clock := startClock(&cfg, m, total)
 	err = c.run(ctx, conns)
 	clock.end(r)
-	r.Pulls = c.pulls.Load()
+	r.Pulls, r.There = c.pulls.Load(), c.there
 	return r, err
 }
 

@@ -38,8 +38,10 @@ type Result struct {
 	// Of Delay.
 	Delay *DelayResult `json:"delay,omitempty"`
 
-	// Pulls is the number of pulls that Consume made.
+	// Pulls is the number of pulls that Consume made, There how many messages the
+	// topic had when it began: with Count or Duration it may read them repeatedly.
 	Pulls int64 `json:"pulls,omitempty"`
+	There int64 `json:"there,omitempty"`
 
 	// Server is what the server used meanwhile, nil if that is not known.
 	Server *ServerUse `json:"server,omitempty"`

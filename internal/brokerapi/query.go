@@ -2,6 +2,7 @@ package brokerapi
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -23,6 +24,9 @@ const (
 // message id names it.
 func (a *API) viewMessage(_ *request, h *protocol.ViewMessageHeader) (answer, error) {
 	view, release, err := a.p.Store.Record(mq.LogOffset(h.Offset))
+	if errors.Is(err, mq.ErrNotFound) {
+		return answer{}, fmt.Errorf("%w: can not find message by the offset, %d", mq.ErrSystem, h.Offset)
+	}
 	if err != nil {
 		return answer{}, fmt.Errorf("%w: can not find message by the offset, %d: %w", mq.ErrSystem, h.Offset, err)
 	}

@@ -67,7 +67,7 @@ var used = []Key{
 		Doc:   "The cluster that the broker belongs to. Clients see it in routes; a topic of that name is made.",
 		field: func(s *Settings) any { return &s.BrokerClusterName }},
 	{Section: "Who and where", Name: "brokerName", Type: TextFull,
-		Doc:   "The broker's name, by which clients address its queues. By default the host's name. Do not change it on a store in use: consumers know their progress by it.",
+		Doc:   "The broker's name, by which clients address its queues. By default the host's name, and with --port-offset N and no configuration file -N behind it. Do not change it on a store in use: consumers know their progress by it.",
 		field: func(s *Settings) any { return &s.BrokerName }},
 	{Section: "Who and where", Name: "brokerId", Type: Int64, Default: "0", Min: 0, Max: 0,
 		Doc:   "0 is a master. Other numbers are replicas of one, which are not there yet.",

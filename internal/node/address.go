@@ -95,7 +95,7 @@ func listen(what, bind string, port int, key string) (net.Listener, error) {
 		return ln, nil
 	}
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s: port %d is in use by another program: stop that one, or choose another port with %s (or shift all ports with --port-offset N): %w", what, port, key, err)
+		return nil, fmt.Errorf("%s: port %d is in use by another program: stop that one, or choose another port with %s (or shift all default ports with --port-offset N): %w", what, port, key, err)
 	}
 	return nil, fmt.Errorf("%s: listen on %s (address and port are set by bindAddress and %s): %w", what, at, key, err)
 }
