@@ -74,6 +74,7 @@ const (
 	whyFixed      = "this is decided: Sundial does what RocketMQ does by default, or better without being told"
 	whyGroup      = "each consumer group has its own setting of that name"
 	whyJava       = "it is about files and habits of the Java programs"
+	whyKV         = "the name server keeps its settings in namesrv/kvConfig.json of storePathRootDir; copy RocketMQ's file there"
 	whyLmq        = "light message queues and lite topics are not there yet"
 	whyMemory     = "the log is written through mapped files made ready ahead and flushed by one goroutine; the page cache is left to the system"
 	whyMetrics    = "Sundial keeps its own figures, with nothing to tune"
@@ -336,7 +337,7 @@ var java = []struct {
 	{"jRaftScanWaitTimeoutMs", Int32, "1000", whyController},
 	{"jRaftServerId", Text, "localhost:9880", whyController},
 	{"jRaftSnapshotIntervalSecs", Int32, "3600", whyController},
-	{"kvConfigPath", Text, "", whyJava},
+	{"kvConfigPath", Text, "", whyKV},
 	{"liteEventCheckInterval", Int64, "10000", whyLmq},
 	{"liteEventFullDispatchDelayTime", Int64, "10000", whyLmq},
 	{"liteEventFullDispatchDelayTimeForWildcardGroup", Int64, "10000", whyLmq},
