@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -267,4 +268,83 @@ func TestQueueEntriesInFilesAreEvidenceOfTheLog(t *testing.T) {
 	if !errors.As(err, &damage) || damage.Offset != int64(at) {
 		t.Fatalf("opened with %v", err)
 	}
+}
+
+// Nobody but a hand removes files of a store that was stopped clean. What can be
+// built anew is, and what cannot is told.
+func TestFilesRemovedAfterACleanStop(t *testing.T) {
+	t.Parallel()
+	key := mq.QueueKey{Topic: "A"}
+	make := func(t *testing.T) (*memfs.FS, Config, []string) {
+		disk, cfg := memfs.New(1), smallConfig("/store")
+		s, err := Open(disk, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 300 {
+			if _, err := s.Append(message("A", 0, strings.Repeat("x", 1000))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := bodies(t, s, key)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return disk, cfg, want
+	}
+	remove := func(t *testing.T, disk *memfs.FS, path string) {
+		t.Helper()
+		if err := disk.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("the first file of a queue", func(t *testing.T) {
+		t.Parallel()
+		disk, cfg, want := make(t)
+		remove(t, disk, filepath.Join(cfg.Dir, "consumequeue", "A", "0", logName(0)))
+		s, err := Open(disk, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if got := bodies(t, s, key); len(got) != len(want) || s.MinOffset(key) != 0 {
+			t.Errorf("%d of %d messages from %d on: the log holds them all", len(got), len(want), s.MinOffset(key))
+		}
+	})
+	t.Run("the first file of the log", func(t *testing.T) {
+		t.Parallel()
+		disk, cfg, _ := make(t)
+		remove(t, disk, filepath.Join(cfg.logDirs()[0], logName(0)))
+		var told bytes.Buffer
+		cfg.Log = slog.New(slog.NewTextHandler(&told, nil))
+		for i, want := range []int{1, 1} { // not again by the second start
+			s, err := Open(disk, cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(told.String(), "were removed while no broker ran"); n != want {
+				t.Errorf("start %d: told %d times\n%s", i, n, &told)
+			}
+		}
+	})
+	t.Run("the last file of the log", func(t *testing.T) {
+		t.Parallel()
+		disk, cfg, _ := make(t)
+		s, err := Open(disk, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := s.fileOf(s.state.covered.Last)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		remove(t, disk, last)
+		_, err = Open(disk, cfg)
+		if damage, ok := errors.AsType[*mq.CorruptionError](err); !ok || damage.File != last {
+			t.Errorf("%v, want the name of %s", err, last)
+		}
+	})
 }

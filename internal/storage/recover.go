@@ -75,6 +75,7 @@ func (s *Store) recover() error {
 	if err := r.checkQueues(); err != nil {
 		return err
 	}
+	clean := r.cleanStop()
 	r.findDurable()
 	if err := r.replayOld(); err != nil {
 		return err
@@ -102,7 +103,26 @@ func (s *Store) recover() error {
 	if err := s.sets.RaiseMin(s.log.First()); err != nil {
 		return err
 	}
+	if clean {
+		r.reportGone()
+	}
 	return r.open(tail)
+}
+
+// reportGone tells of messages that were there at the clean stop before and that
+// the log does not hold any more, because somebody took its oldest files away.
+func (r *recovery) reportGone() {
+	s := r.store
+	var gone mq.QueueOffset
+	s.sets.Each(func(q *consumequeue.Queue) bool {
+		if b, ok := s.manifest.Topics[q.Key().Topic][strconv.Itoa(int(q.Key().ID))]; ok {
+			gone += max(0, min(q.Min(), b.Max)-b.Min)
+		}
+		return true
+	})
+	if gone > 0 {
+		s.note.Warn("the oldest files of the commit log were removed while no broker ran: their messages are gone", "dir", s.cfg.logDirs()[0], "logBegins", int64(s.log.First()), "messages", int64(gone))
+	}
 }
 
 // foreign are directories in which RocketMQ keeps queues of kinds that we do not
@@ -155,11 +175,21 @@ func (r *recovery) readMarks() error {
 		// begins behind what we wrote has only lost its oldest files.)
 		err := fmt.Errorf("the log does not hold the record at %d that was known to be on disk", st.covered.Last)
 		if !s.cfg.AcceptDamage {
-			return &mq.CorruptionError{File: s.cfg.logDirs()[0], Offset: int64(st.covered.Last), Err: err}
+			return &mq.CorruptionError{File: s.fileOf(st.covered.Last), Offset: int64(st.covered.Last) % s.cfg.LogFileSize, Err: err}
 		}
 		s.note.Warn("damage accepted", "err", err)
 	}
 	return nil
+}
+
+// fileOf is the path of the commit log file in which at lies, there or not.
+func (s *Store) fileOf(at mq.LogOffset) string {
+	for _, f := range s.log.Segments().Files() {
+		if int64(at) >= f.Start() && int64(at) < f.End() {
+			return f.Path()
+		}
+	}
+	return filepath.Join(s.cfg.logDirs()[0], fmt.Sprintf("%020d", int64(at)/s.cfg.LogFileSize*s.cfg.LogFileSize))
 }
 
 func (s *Store) openQueues(r *recovery) error {
@@ -185,7 +215,7 @@ func (r *recovery) checkQueues() error {
 				}
 				key := mq.QueueKey{Topic: topic, ID: mq.QueueID(id)}
 				q := s.sets.Get(key)
-				if q == nil || r.cleanStop() && q.Max() < b.Max {
+				if q == nil || r.cleanStop() && (q.Max() < b.Max || q.Min() > b.Min) {
 					r.doubt[key] = b.Max
 				}
 			}
