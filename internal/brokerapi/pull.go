@@ -52,6 +52,9 @@ func (a *API) pull(r request) *remoting.Command {
 		}
 		later.Reply(resp)
 	})
+	if r.conn.Closed() {
+		a.p.Fetch.Forget(r.conn) // it closed before the pull was parked
+	}
 	return nil
 }
 

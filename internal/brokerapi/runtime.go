@@ -80,8 +80,10 @@ func (a *API) rates(t map[string]string) {
 		r := m.Rates()
 		t[key] = fmt.Sprintf("%.2f %.2f %.2f", r.Sec10, r.Min1, r.Min10)
 	}
-	t["putMessageTimesTotal"] = strconv.FormatInt(a.m.put.Value(), 10)
-	t["msgPutTotalTodayNow"] = strconv.FormatInt(a.m.put.Value(), 10)
+	// What was put by the broker itself counts, too: delayed messages when they
+	// fire, retries, dead letters.
+	stored := strconv.FormatInt(a.p.Store.Stats().Messages, 10)
+	t["putMessageTimesTotal"], t["msgPutTotalTodayNow"] = stored, stored
 	t["msgGetTotalTodayNow"] = strconv.FormatInt(a.m.transferred.Value(), 10)
 }
 

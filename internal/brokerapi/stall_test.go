@@ -18,7 +18,7 @@ import (
 // While the disk hangs, sends wait for it under synchronous flush, in order, and
 // nothing else does: not heartbeats, offsets and pulls, not on the same
 // connection either.
-func TestAStalledDiskHoldsUpNobodyElse(t *testing.T) {
+func TestS19AStalledDiskHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	var stalled atomic.Bool
 	release := make(chan struct{})
