@@ -183,7 +183,11 @@ func showResult(w io.Writer, r *bench.Result) {
 			latencies("lateness at most", d.LatenessAtMost)
 		}
 		latencies("answer to a send", d.Send)
-		row("delivered", "%d sent, %d lost, %d twice, %d early (at most %.3f ms)", d.Sent, d.Lost, d.Twice, d.Early, d.EarlyMaxMillis)
+		early := fmt.Sprintf("%d early", d.Early)
+		if d.Early > 0 {
+			early += fmt.Sprintf(" (at most %.3f ms)", d.EarlyMaxMillis)
+		}
+		row("delivered", "%d sent, %d lost, %d twice, %s", d.Sent, d.Lost, d.Twice, early)
 	}
 	if r.Server != nil {
 		row("server", "%.2f CPU s, %.2f per million messages; %.1f MB at the end, %.1f at most", r.Server.CPUSeconds, r.Server.CPUPerMillion, r.Server.AnonMB, r.Server.PeakAnonMB)
