@@ -265,14 +265,13 @@ func TestQueueEntriesInFilesAreEvidenceOfTheLog(t *testing.T) {
 	scratch(t, disk, cfg, int64(at), func(b []byte) { b[100] ^= 1 })
 	_, err = Open(disk, cfg)
 	var damage *mq.CorruptionError
-	if !errors.As(err, &damage) || damage.Offset != int64(at) {
+	if !errors.As(err, &damage) || damage.Offset != int64(at) || !strings.Contains(err.Error(), "consume queue T/0") {
 		t.Fatalf("opened with %v", err)
 	}
 }
 
-// Nobody but a hand removes files of a store that was stopped clean. What can be
-// built anew is, and what cannot is told.
-func TestFilesRemovedAfterACleanStop(t *testing.T) {
+// What a hand removed is built anew where the log has it, and told where not.
+func TestFilesRemovedByHand(t *testing.T) {
 	t.Parallel()
 	key := mq.QueueKey{Topic: "A"}
 	make := func(t *testing.T) (*memfs.FS, Config, []string) {
@@ -309,6 +308,26 @@ func TestFilesRemovedAfterACleanStop(t *testing.T) {
 		defer s.Close()
 		if got := bodies(t, s, key); len(got) != len(want) || s.MinOffset(key) != 0 {
 			t.Errorf("%d of %d messages from %d on: the log holds them all", len(got), len(want), s.MinOffset(key))
+		}
+	})
+	t.Run("the first file of a queue, killed", func(t *testing.T) {
+		t.Parallel()
+		disk, cfg, want := make(t)
+		s, err := Open(disk, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		killed := disk.KillClone()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		remove(t, killed, filepath.Join(cfg.Dir, "consumequeue", "A", "0", logName(0)))
+		if s, err = Open(killed, cfg); err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if got := bodies(t, s, key); len(got) != len(want) {
+			t.Errorf("%d of %d messages: the log holds them all", len(got), len(want))
 		}
 	})
 	t.Run("the first file of the log", func(t *testing.T) {

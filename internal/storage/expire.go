@@ -99,7 +99,9 @@ func (s *Store) expire(ctx context.Context, asked bool) (int, error) {
 		_, indexErr := s.index.Expire(first)
 		err = errors.Join(err, indexErr)
 	}
-	return gone, errors.Join(err, s.pruneGraves())
+	// The list of queues says where each begins; a start after a crash must not
+	// look for entries that went with the log.
+	return gone, errors.Join(err, s.pruneGraves(), s.save(false))
 }
 
 // dropFiles takes files out of the log, oldest first, until one must stay.

@@ -29,6 +29,7 @@ type recovery struct {
 
 	from    mq.LogOffset // the walk begins here
 	durable mq.LogOffset // records before it were known to be on disk
+	witness string       // the queue that knows it, empty if it is the state
 
 	doubt map[mq.QueueKey]mq.QueueOffset // queues to be built anew, and at least how far they went
 	told  time.Time
@@ -215,7 +216,7 @@ func (r *recovery) checkQueues() error {
 				}
 				key := mq.QueueKey{Topic: topic, ID: mq.QueueID(id)}
 				q := s.sets.Get(key)
-				if q == nil || r.cleanStop() && (q.Max() < b.Max || q.Min() > b.Min) {
+				if q == nil || q.Min() > b.Min || r.cleanStop() && q.Max() < b.Max {
 					r.doubt[key] = b.Max
 				}
 			}
@@ -270,7 +271,9 @@ func (r *recovery) findDurable() {
 	}
 	s.sets.Each(func(q *consumequeue.Queue) bool {
 		if _, doubted := r.doubt[q.Key()]; !doubted {
-			r.durable = max(r.durable, q.End())
+			if end := q.End(); end > r.durable {
+				r.durable, r.witness = end, fmt.Sprintf("%s/%d", q.Key().Topic, q.Key().ID)
+			}
 		}
 		return true
 	})
@@ -476,7 +479,9 @@ func (r *recovery) checkEnd(tail commitlog.Tail) error {
 	var err error
 	switch {
 	case tail.End < r.durable:
-		err = tail.Damage(r.durable)
+		if err = tail.Damage(r.durable); r.witness != "" {
+			err = fmt.Errorf("consume queue %s has entries up to log position %d: %w", r.witness, r.durable, err)
+		}
 	case !r.trusted && r.stranger && r.aborted && r.whole() && s.checkpoint.logTime > tail.MaxStoreTime && tail.Records > 0:
 		err = fmt.Errorf("the last message was stored at %d ms, and checkpoint says that one stored at %d ms was on disk: %w", tail.MaxStoreTime, s.checkpoint.logTime, tail.Damage(tail.End+1))
 	case tail.Records == 0 && tail.End == s.log.First() && s.log.First() == 0 && s.sets.End() > 0:

@@ -73,9 +73,9 @@ func (s *Store) saveManifest(clean bool) error {
 			t = map[string]bounds{}
 			m.Topics[k.Topic] = t
 		}
-		var b bounds
+		b := bounds{Min: q.Min()}
 		if clean {
-			b = bounds{q.Min(), q.Max()}
+			b.Max = q.Max()
 		}
 		t[strconv.Itoa(int(k.ID))] = b
 		return true
