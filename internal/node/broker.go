@@ -21,6 +21,7 @@ import (
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/remoting/server"
 	"github.com/sundial-mq/sundial/internal/storage"
+	"github.com/sundial-mq/sundial/internal/storage/table"
 )
 
 // broker is the parts of that role, in the order in which they are made.
@@ -156,6 +157,9 @@ func (b *broker) openRegisters(p *parts) (err error) {
 		return err
 	}
 	p.loaded("topics.json", b.topics.Loaded())
+	if b.topics.Loaded().Source == table.Backup {
+		b.restoreTopics(p)
+	}
 	p.loaded("subscriptionGroup.json", b.groups.Loaded())
 	p.loaded("consumerOffset.json", b.offsets.Loaded())
 	if err := checkPending(b.store, p.fs, dir, b.offsets, b.cfg.IgnorePending); err != nil {
@@ -184,6 +188,23 @@ func (b *broker) openRegisters(p *parts) (err error) {
 	saving("offsets", b.offsets.Run)
 	p.stack.Add("clients", b.clients.Run)
 	return nil
+}
+
+// restoreTopics makes the topics that the generation of topics.json before the
+// last does not know and that have queues in the store: otherwise nobody could
+// read their messages.
+func (b *broker) restoreTopics(p *parts) {
+	queues := map[string]int32{}
+	b.store.Queues(func(key mq.QueueKey, lo, hi mq.QueueOffset) {
+		if lo < hi {
+			queues[key.Topic] = max(queues[key.Topic], int32(key.ID)+1)
+		}
+	})
+	for topic, n := range queues {
+		if b.topics.Restore(topic, n) {
+			p.log.Warn("topic is made anew from its queues: look at its permissions and number of queues", "topic", topic, "queues", n)
+		}
+	}
 }
 
 func (b *broker) openFlows(p *parts) (err error) {

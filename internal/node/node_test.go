@@ -108,6 +108,31 @@ func TestNodeKeepsMessagesThroughAStop(t *testing.T) {
 	}
 }
 
+// The generation of topics.json before the last may not know a topic whose
+// messages are in the store.
+func TestTopicsThatABackupDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := start(t, small(dir)).Close(); err != nil {
+		t.Fatal(err)
+	}
+	n := start(t, small(dir))
+	send(t, n, "kept")
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "config", "topics.json")
+	if b, err := os.ReadFile(path + ".bak"); err != nil || strings.Contains(string(b), `"T"`) {
+		t.Fatalf("the backup is to be older than the topic: %v\n%s", err, b)
+	}
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := received(t, start(t, small(dir))); len(got) != 1 || got[0] != "kept" {
+		t.Errorf("received %q", got)
+	}
+}
+
 // N05 of the name server's side is tested there; here: who starts a node finds
 // its topics at once, and none after the stop.
 func TestBrokerIsKnownWhenStartReturns(t *testing.T) {

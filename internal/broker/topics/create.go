@@ -85,6 +85,17 @@ func (r *Register) EnsureDLQ(group string) (*mq.TopicConfig, error) {
 	return r.ensure(derived(name, 1)), nil
 }
 
+// Restore makes a topic of which only its queues are known, because they are in
+// the store and an older generation of the register had to be used. It reports
+// whether the topic was missing.
+func (r *Register) Restore(name string, queues int32) bool {
+	if r.Get(name) != nil || mq.ValidTopic(name) != nil {
+		return false
+	}
+	r.ensure(derived(name, queues))
+	return true
+}
+
 func derived(name string, queues int32) *mq.TopicConfig {
 	return &mq.TopicConfig{
 		Attributes: map[string]string{}, Name: name, ReadQueues: queues, WriteQueues: queues,
