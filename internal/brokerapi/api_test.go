@@ -28,7 +28,7 @@ func TestServedIsWhatTheCodeTableSays(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotServedSaysWhy(t *testing.T) {
+func TestA02WhatIsNotServedSaysWhy(t *testing.T) {
 	t.Parallel()
 	p := newBench(t, options{}).connect()
 	for _, r := range protocol.Requests() {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAddressTold(t *testing.T) {
+func TestN01AddressTold(t *testing.T) {
 	t.Parallel()
 	addrs := func(list ...string) (out []netip.Addr) {
 		for _, a := range list {

@@ -87,7 +87,7 @@ func expect(t *testing.T, what, got, want string) {
 	}
 }
 
-func TestTopicOnTwoBrokers(t *testing.T) {
+func TestG02TopicOnTwoBrokers(t *testing.T) {
 	t.Parallel()
 	table := newTable(t)
 	register(t, table, whole(broker("a", 0, "1:1", 1, "t")), start)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -416,4 +417,36 @@ func TestS11RefusalsNameTheOneTrueCause(t *testing.T) {
 			})
 		})
 	}
+}
+
+// S13: a start after a kill reads what came after the last save, not the whole log.
+func TestS13AStartReadsOnlyTheTail(t *testing.T) {
+	t.Parallel()
+	disk, cfg := memfs.New(1), tinyConfig()
+	cfg.Index, cfg.RecoverFrom = false, math.MaxInt64
+	var seen int
+	cfg.Recovered = func(record.View) { seen++ }
+	s := open(t, disk, cfg)
+	fill(t, s, 50)
+	if err := errors.Join(s.Flush(), s.save(false)); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if _, err := s.Append(message("T", 0, "tail")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		next := disk.KillClone()
+		s.giveUp()
+		disk, seen = next, 0
+		s = open(t, disk, cfg)
+		if seen > 5 {
+			t.Errorf("%d records were read", seen)
+		}
+	}
+	if got := len(bodies(t, s, mq.QueueKey{Topic: "T"})); got < 100 {
+		t.Errorf("%d messages", got)
+	}
+	s.giveUp()
 }

@@ -58,11 +58,11 @@ func (s *Store) openDocuments() error {
 	switch {
 	case s.identity.ID == "":
 		s.identity = identity{ID: newID(), Format: formatVersion}
-		if err := s.docs.identity.Save(s.identity); err != nil {
-			return err
-		}
 	case s.identity.Format != formatVersion:
 		return fmt.Errorf("%s has format %d, this program knows %d", s.docs.identity.Path(), s.identity.Format, formatVersion)
+	}
+	if err := s.keepIdentity(); err != nil {
+		return err
 	}
 	if s.docs.manifest, s.manifest, err = openDocument[manifest](s, "queues.json"); err != nil {
 		return err
@@ -72,6 +72,29 @@ func (s *Store) openDocuments() error {
 		return err
 	}
 	s.graves.Store(&g)
+	return nil
+}
+
+// keepIdentity sees to it that store.json and its .bak are there. Other documents
+// get a .bak when they change, and this one never does.
+func (s *Store) keepIdentity() error {
+	path := s.docs.identity.Path()
+	for range 2 {
+		missing := false
+		for _, p := range []string{path, path + ".bak"} {
+			_, err := s.fs.Stat(p)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			missing = missing || err != nil
+		}
+		if !missing {
+			return nil
+		}
+		if err := s.docs.identity.Save(s.identity); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

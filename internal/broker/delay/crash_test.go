@@ -18,7 +18,7 @@ import (
 // The disk stops at its n-th operation, for every n of a life that sends,
 // delivers, saves and stops. Whatever was acknowledged before is delivered
 // exactly once by the next life.
-func TestEveryCrashPoint(t *testing.T) {
+func TestX02EveryCrashPoint(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		sync  bool

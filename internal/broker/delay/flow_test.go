@@ -788,7 +788,7 @@ func TestReceiptThatNamesAnotherDestinationIsIgnored(t *testing.T) {
 }
 
 // With both files gone everything is made again from the log.
-func TestProgressIsRebuiltFromReceipts(t *testing.T) {
+func TestX12ProgressIsRebuiltFromReceipts(t *testing.T) {
 	for _, lost := range [][]string{
 		{"config/delayOffset.json"}, {"sundial/delay.json"}, {"config/delayOffset.json", "sundial/delay.json"},
 	} {

@@ -505,7 +505,7 @@ func TestClassesDoNotStarveEachOther(t *testing.T) {
 }
 
 // A stop lets what is under way finish, and the answers leave.
-func TestStopFinishesWhatIsUnderWay(t *testing.T) {
+func TestG11StopFinishesWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(d time.Duration) Handler {
