@@ -330,6 +330,37 @@ func TestFilesRemovedByHand(t *testing.T) {
 			t.Errorf("%d of %d messages: the log holds them all", len(got), len(want))
 		}
 	})
+	t.Run("the only file of a queue that went on, killed", func(t *testing.T) {
+		t.Parallel()
+		disk, cfg := memfs.New(1), smallConfig("/store")
+		for i := range 2 {
+			s, err := Open(disk, cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 20 {
+				if _, err := s.Append(message("B", 0, "x")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if i == 1 {
+				killed := disk.KillClone()
+				defer s.Close()
+				disk = killed
+			} else if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		remove(t, disk, filepath.Join(cfg.Dir, "consumequeue", "B", "0", logName(0)))
+		s, err := Open(disk, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if got := bodies(t, s, mq.QueueKey{Topic: "B"}); len(got) != 40 {
+			t.Errorf("%d of 40 messages: the log holds them all", len(got))
+		}
+	})
 	t.Run("the first file of the log", func(t *testing.T) {
 		t.Parallel()
 		disk, cfg, _ := make(t)

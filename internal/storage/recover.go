@@ -436,11 +436,11 @@ func (r *recovery) enter(q *consumequeue.Queue, v record.View) error {
 			return err
 		}
 	}
+	if off > q.Max() && !r.whole() {
+		r.doubt[q.Key()] = 0 // entries are missing: their records lie before the walk
+		return nil
+	}
 	if off > q.Max() && q.Min() < q.Max() {
-		if !r.whole() {
-			r.doubt[q.Key()] = 0 // entries are missing: their records lie before the walk
-			return nil
-		}
 		if err := r.bridge(q, v); err != nil {
 			return err
 		}
