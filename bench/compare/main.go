@@ -96,6 +96,7 @@ func run(ctx context.Context, s settings) error {
 				m.results[c.name] = map[string]*figures{}
 			}
 			m.results[c.name][v.name()] = f
+			m.row(os.Stderr, c.name, v.name(), f)
 			v.rest()
 		}
 	}

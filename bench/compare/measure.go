@@ -215,33 +215,38 @@ func cpuSeconds(pid int) (float64, error) {
 
 // print writes the table.
 func (m *measurement) print(w io.Writer) {
-	number := func(x float64) string {
-		switch {
-		case x == 0:
-			return ""
-		case x >= 1000:
-			return fmt.Sprintf("%.1fk", x/1000)
-		case x >= 100:
-			return fmt.Sprintf("%.0f", x)
-		case x >= 10:
-			return fmt.Sprintf("%.1f", x)
-		}
-		return fmt.Sprintf("%.2f", x)
-	}
 	fmt.Fprintln(w, "| case | server | per second | p50 ms | p99 ms | max ms | CPU-s per million | CPU of a core | RssAnon MB | seconds | |")
 	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, name := range m.names {
 		for _, who := range []string{"Sundial", "RocketMQ"} {
-			f := m.results[name][who]
-			if f == nil {
-				continue
+			if f := m.results[name][who]; f != nil {
+				m.row(w, name, who, f)
 			}
-			percent := ""
-			if f.CPUPercent > 0 {
-				percent = fmt.Sprintf("%.1f %%", f.CPUPercent)
-			}
-			fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", name, who, number(f.Rate), number(f.P50), number(f.P99), number(f.Max),
-				number(f.CPUPerMillion), percent, number(f.AnonMB), fmt.Sprintf("%.2f", f.Seconds), f.Note)
 		}
 	}
+}
+
+// row writes one line of the table.
+func (m *measurement) row(w io.Writer, name, who string, f *figures) {
+	percent := ""
+	if f.CPUPercent > 0 {
+		percent = fmt.Sprintf("%.1f %%", f.CPUPercent)
+	}
+	fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", name, who, number(f.Rate), number(f.P50), number(f.P99), number(f.Max),
+		number(f.CPUPerMillion), percent, number(f.AnonMB), number(f.Seconds), f.Note)
+}
+
+// number is x with three digits, empty for zero.
+func number(x float64) string {
+	switch {
+	case x == 0:
+		return ""
+	case x >= 1000:
+		return fmt.Sprintf("%.1fk", x/1000)
+	case x >= 100:
+		return fmt.Sprintf("%.0f", x)
+	case x >= 10:
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.2f", x)
 }
