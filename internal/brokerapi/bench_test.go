@@ -32,7 +32,7 @@ var brokerAddr = netip.MustParseAddrPort("127.0.0.2:31911")
 // bench is a broker without disk and network: real flows and registers on a
 // memory disk behind the real server on memory connections.
 type bench struct {
-	t     *testing.T
+	t     testing.TB
 	api   *API
 	parts Parts
 	conns chan net.Conn
@@ -48,7 +48,7 @@ type options struct {
 	disk    func(vfs.FS) vfs.FS
 }
 
-func newBench(t *testing.T, o options) *bench {
+func newBench(t testing.TB, o options) *bench {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -184,7 +184,7 @@ func (b *bench) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "mem
 
 // peer is a client. Its reader sorts answers from requests of the broker.
 type peer struct {
-	t       *testing.T
+	t       testing.TB
 	nc      net.Conn
 	seq     int32
 	answers chan *remoting.Command
@@ -297,7 +297,7 @@ func (p *peer) ok(code protocol.Code, header any, body []byte) *remoting.Command
 }
 
 // fields reads the header of an answer.
-func fields[T any](t *testing.T, c *remoting.Command) *T {
+func fields[T any](t testing.TB, c *remoting.Command) *T {
 	t.Helper()
 	v := new(T)
 	if err := protocol.DecodeFields(c.Fields, v); err != nil {
@@ -307,7 +307,7 @@ func fields[T any](t *testing.T, c *remoting.Command) *T {
 }
 
 // body reads the body of an answer.
-func body[T any](t *testing.T, c *remoting.Command) *T {
+func body[T any](t testing.TB, c *remoting.Command) *T {
 	t.Helper()
 	v := new(T)
 	if err := protocol.DecodeBody(c.Body, v); err != nil {
@@ -347,7 +347,7 @@ func (p *peer) pull(h *protocol.PullHeader) *remoting.Command {
 }
 
 // records takes the body of a pull apart.
-func records(t *testing.T, b []byte) []record.View {
+func records(t testing.TB, b []byte) []record.View {
 	t.Helper()
 	var out []record.View
 	for len(b) > 0 {
@@ -373,7 +373,7 @@ func heartbeat(client, group string, topics ...string) []byte {
 }
 
 // eventually waits for something that happens beside the test.
-func eventually(t *testing.T, what string, cond func() bool) {
+func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !cond(); <-time.After(time.Millisecond) {
 		if time.Now().After(end) {

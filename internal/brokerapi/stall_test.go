@@ -1,6 +1,7 @@
 package brokerapi
 
 import (
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -112,4 +113,41 @@ func TestOnewaySend(t *testing.T) {
 	if resp := p.sendOK("T", "y", ""); resp.QueueOffset != 1 {
 		t.Errorf("the next message is at %d", resp.QueueOffset)
 	}
+}
+
+// Heartbeats of one client while the disk hangs under the synchronous sends of
+// four others, 16 under way each: reports their median and p99.
+func BenchmarkHeartbeatUnderStalledSync(b *testing.B) {
+	var stalled atomic.Bool
+	release := make(chan struct{})
+	server := newBench(b, options{
+		storage: func(c *storage.Config) { c.SyncFlush = true },
+		disk: func(below vfs.FS) vfs.FS {
+			return faultfs.Wrap(below, func(op faultfs.Op, name string) error {
+				if stalled.Load() && op == faultfs.OpSync && strings.Contains(name, "commitlog") {
+					<-release
+				}
+				return nil
+			})
+		},
+	})
+	defer close(release)
+	server.connect().sendOK("T", "before", "")
+	stalled.Store(true)
+	for range 4 {
+		sender := server.connect()
+		for range 16 {
+			sender.send(message("T", "during", ""))
+		}
+	}
+	c, beat := server.connect(), heartbeat("c@1", "g", "T")
+	var took []time.Duration
+	for b.Loop() {
+		start := time.Now()
+		c.ok(protocol.HeartBeat, nil, beat)
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 }
