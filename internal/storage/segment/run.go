@@ -93,8 +93,12 @@ func (r *Run) list() ([]found, error) {
 		}
 		for _, e := range entries {
 			start, ok := parseName(e.Name())
-			if !ok || e.IsDir() {
+			if !ok {
 				continue
+			}
+			if !e.Type().IsRegular() {
+				return nil, &mq.CorruptionError{File: filepath.Join(dir, e.Name()), Err: fmt.Errorf(
+					"it is named like a segment and is no regular file (%v): move it away or put the file back", e.Type())}
 			}
 			info, err := e.Info()
 			if err != nil {

@@ -58,7 +58,7 @@ func TestWhatACrashLeavesAtTheEndIsRemovedAndDamageIsNot(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			disk := memfs.New(1)
-			if err := disk.MkdirAll("/a/00000000000000009999"); err != nil { // a directory is no file
+			if err := disk.MkdirAll("/a/9999"); err != nil { // a directory is no file
 				t.Fatal(err)
 			}
 			for name, content := range c.files {
@@ -82,6 +82,19 @@ func TestWhatACrashLeavesAtTheEndIsRemovedAndDamageIsNot(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestADirectoryNamedLikeASegmentIsRefused(t *testing.T) {
+	t.Parallel()
+	disk := memfs.New(1)
+	if err := disk.MkdirAll("/a/" + name(size)); err != nil {
+		t.Fatal(err)
+	}
+	put(t, disk, "/a/"+name(0), make([]byte, size))
+	_, err := Open(disk, config())
+	if damage, ok := errors.AsType[*mq.CorruptionError](err); !ok || damage.File != "/a/"+name(size) {
+		t.Errorf("opened with %v", err)
 	}
 }
 
