@@ -234,6 +234,9 @@ func (r *recovery) checkQueues() error {
 		return nil
 	}
 	s.sets.Each(func(q *consumequeue.Queue) bool {
+		if err := q.Broken(); err != nil {
+			s.note.Warn("files of a queue are damaged", "topic", q.Key().Topic, "queue", q.Key().ID, "err", err)
+		}
 		if r.garbled(q) {
 			r.doubt[q.Key()] = max(r.doubt[q.Key()], s.manifest.Topics[q.Key().Topic][strconv.Itoa(int(q.Key().ID))].Max)
 		}
@@ -242,10 +245,13 @@ func (r *recovery) checkQueues() error {
 	return nil
 }
 
-// garbled reports whether a queue begins with what no broker wrote, or goes on
-// behind the log that a clean stop covered. Such a queue says nothing of the log,
-// and the log can say what belongs into it.
+// garbled reports whether a queue has files of a strange size, begins with what no
+// broker wrote, or goes on behind the log that a clean stop covered. Such a queue
+// says nothing of the log, and the log can say what belongs into it.
 func (r *recovery) garbled(q *consumequeue.Queue) bool {
+	if q.Broken() != nil {
+		return true
+	}
 	if q.Min() == q.Max() {
 		return false
 	}

@@ -28,5 +28,6 @@
 // starting where [Config.Covered] says the files are complete; the last one may
 // be torn, which recovery mends with [Queue.Confirm]. A file is durable
 // before its successor is made, and files are removed oldest first, so a gap
-// between files or a wrong size is damage and is refused.
+// between files is damage and is refused, and a file of a wrong size makes its
+// queue [Queue.Broken].
 package consumequeue

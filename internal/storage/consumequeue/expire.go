@@ -231,7 +231,7 @@ func (q *Queue) Reset() error {
 	q.mu.Lock()
 	n := len(q.mu.files)
 	q.placeLocked(0)
-	q.mu.end, q.mu.blank = 0, true
+	q.mu.end, q.mu.blank, q.mu.broken = 0, true, nil
 	q.mu.Unlock()
 	if err := q.removeFiles(n); err != nil {
 		return fmt.Errorf("reset consume queue %s/%d: %w", q.key.Topic, q.key.ID, err)

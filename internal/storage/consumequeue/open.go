@@ -41,6 +41,8 @@ func (s *Set) load(covered mq.LogOffset) error {
 			return err
 		}
 	}
+	var otherSize error
+	rightSize := false
 	topics, err := s.fs.ReadDir(s.dir)
 	if s.readOnly && errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -69,14 +71,40 @@ func (s *Set) load(covered mq.LogOffset) error {
 			if err := q.load(covered); err != nil {
 				return err
 			}
+			size, wrong := errors.AsType[*sizeError](q.mu.broken)
+			switch {
+			case wrong && s.readOnly:
+				return size
+			case wrong && size.maybeSetting():
+				otherSize = size
+			case !wrong && len(q.mu.files) > 0:
+				rightSize = true
+			}
 		}
+	}
+	if otherSize != nil && !rightSize {
+		return otherSize // all of them: it is the setting that is wrong
 	}
 	return nil
 }
 
+// sizeError says that a file has not the size of all the others.
+type sizeError struct {
+	path      string
+	got, want int64
+}
+
+func (e *sizeError) Error() string {
+	return fmt.Sprintf("%s has %d bytes, and mappedFileSizeConsumeQueue says %d: set it to the size the store was made with", e.path, e.got, e.want)
+}
+
+// maybeSetting reports whether files may have been made with this size.
+func (e *sizeError) maybeSetting() bool { return e.got > 0 && e.got%EntrySize == 0 }
+
 func (q *Queue) load(covered mq.LogOffset) error {
 	files, err := q.listFiles()
-	if err != nil {
+	_, wrongSize := errors.AsType[*sizeError](err)
+	if err != nil && !wrongSize {
 		return err
 	}
 	q.mu.files = files
@@ -86,6 +114,10 @@ func (q *Queue) load(covered mq.LogOffset) error {
 	// Unless everything was synced, nobody knows whether the files' names were.
 	unsure := covered < math.MaxInt64
 	q.newFiles, q.newDir, q.removed = unsure, unsure, unsure
+	if wrongSize {
+		q.mu.broken = err
+		return nil
+	}
 	first := files[0].base
 	end, err := q.findEnd(covered)
 	if err != nil {
@@ -132,7 +164,8 @@ func (q *Queue) doubt(covered mq.LogOffset) {
 	}
 }
 
-// listFiles returns the queue's files after looking at names and sizes.
+// listFiles returns the queue's files after looking at names and sizes; all of
+// them with a [sizeError], when one has a wrong size.
 func (q *Queue) listFiles() ([]*file, error) {
 	entries, err := q.set.fs.ReadDir(q.dir)
 	if err != nil {
@@ -140,6 +173,7 @@ func (q *Queue) listFiles() ([]*file, error) {
 	}
 	size := q.set.perFile * EntrySize
 	var files []*file
+	var wrongSize error
 	for i, entry := range entries {
 		path := filepath.Join(q.dir, entry.Name())
 		if entry.IsDir() {
@@ -162,8 +196,12 @@ func (q *Queue) listFiles() ([]*file, error) {
 			}
 			continue
 		}
-		if info.Size() != size {
-			return nil, fmt.Errorf("%s has %d bytes, and mappedFileSizeConsumeQueue says %d: set it to the size the store was made with", path, info.Size(), size)
+		if info.Size() != size && wrongSize == nil {
+			wrongSize = &sizeError{path, info.Size(), size}
+		}
+		if wrongSize != nil {
+			files = append(files, &file{path: path, base: at / EntrySize})
+			continue
 		}
 		if at%size != 0 {
 			return nil, fmt.Errorf("%s does not begin at a multiple of mappedFileSizeConsumeQueue, %d", path, size)
@@ -175,7 +213,7 @@ func (q *Queue) listFiles() ([]*file, error) {
 		}
 		files = append(files, f)
 	}
-	return files, nil
+	return files, wrongSize
 }
 
 // findEnd returns the number after the last entry or filler.

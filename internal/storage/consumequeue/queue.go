@@ -38,6 +38,7 @@ type Queue struct {
 		suspect int64 // number of an entry that a power cut may have torn, -1 for none
 		busy    bool  // on the set's list of queues with a tail
 		gone    bool  // deleted
+		broken  error // why what is in the files does not count, until Reset
 	}
 
 	// Guarded by io.
@@ -68,6 +69,14 @@ func (q *Queue) End() mq.LogOffset {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.mu.end
+}
+
+// Broken is why the queue's files cannot be read, nil for almost all queues. It
+// holds no entries then, and must be Reset before anything is appended.
+func (q *Queue) Broken() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.mu.broken
 }
 
 // Append adds the entry with number off, which must be Max. The first entry of

@@ -432,7 +432,6 @@ func TestDamageIsRefused(t *testing.T) {
 		want  string
 	}{
 		{"wrong size", map[string]int{"T/3/00000000000000000000": 1000}, "mappedFileSizeConsumeQueue"},
-		{"no length, not last", map[string]int{"T/3/00000000000000000000": 0, "T/3/00000000000000000200": 200}, "has 0 bytes"},
 		{"gap", map[string]int{"T/3/00000000000000000000": 200, "T/3/00000000000000000400": 200}, "the next file should be 00000000000000000200"},
 		{"not a multiple", map[string]int{"T/3/00000000000000000100": 200}, "does not begin at a multiple"},
 		{"foreign name", map[string]int{"T/3/readme": 200}, "20 digits"},
@@ -452,6 +451,44 @@ func TestDamageIsRefused(t *testing.T) {
 	}
 	if _, err := OpenSet(memfs.New(1), root, Config{FileSize: 30}); err == nil {
 		t.Error("a file size of 30 and no open files are accepted")
+	}
+}
+
+func TestAQueueWithAFileOfAWrongSizeIsBroken(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		files map[string]int
+	}{
+		{"odd", map[string]int{"T/3/00000000000000000000": 137}},
+		{"odd, not last", map[string]int{"T/3/00000000000000000000": 137, "T/3/00000000000000000200": 200}},
+		{"no length, not last", map[string]int{"T/3/00000000000000000000": 0, "T/3/00000000000000000200": 200}},
+		{"a size that another has not", map[string]int{"T/3/00000000000000000000": 100, "T/4/00000000000000000000": 200}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			disk := memfs.New(1)
+			for name, size := range c.files {
+				write(t, disk, root+"/"+name, make([]byte, size))
+			}
+			cfg := small()
+			cfg.ReadOnly = true
+			if _, err := OpenSet(disk, root, cfg); err == nil {
+				t.Error("opened read-only")
+			}
+			s := open(t, disk, small())
+			q := s.Get(mq.QueueKey{Topic: "T", ID: 3})
+			if q == nil || q.Broken() == nil || q.Max() != 0 {
+				t.Fatalf("%+v", q)
+			}
+			must(t, q.Reset())
+			must(t, q.Broken())
+			must(t, q.Append(15, nth(15)))
+			must(t, s.Flush(math.MaxInt64))
+			if q = open(t, disk.KillClone(), small()).Get(q.Key()); q.Broken() != nil || q.Min() != 15 || q.Max() != 16 {
+				t.Errorf("%d to %d, %v", q.Min(), q.Max(), q.Broken())
+			}
+		})
 	}
 }
 
