@@ -504,6 +504,11 @@ func (r *recovery) checkEnd(tail commitlog.Tail) error {
 }
 
 func (r *recovery) report(tail commitlog.Tail) {
+	if r.aborted {
+		if n := r.store.log.Behind(tail); n > 0 {
+			r.store.note.Warn("a damaged record ends the log, and whole records behind it are dropped with it", "file", tail.File, "offset", tail.FileOffset, "records", n, "err", tail.Why)
+		}
+	}
 	if tail.Records > 0 || r.aborted || len(r.doubt) > 0 {
 		r.store.note.Info("log recovered", "from", int64(tail.From), "end", int64(tail.End), "messages", tail.Records, "afterCleanStop", !r.aborted, "known", r.trusted)
 	}

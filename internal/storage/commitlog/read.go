@@ -97,7 +97,7 @@ func (l *Log) walkFile(f *segment.File, from, to mq.LogOffset, visit func(v reco
 			err = record.Check(v, from, false)
 		}
 		if err != nil && l.cfg.SkipDamage {
-			next, ok := findRecord(b, start, from+1)
+			next, ok := findRecord(b, start, from+1, mq.LogOffset(f.End()))
 			if !ok {
 				return min(to, mq.LogOffset(f.End())), true, nil
 			}

@@ -104,7 +104,7 @@ func (l *Log) scanFile(s *Scan, f *File, t *Tail, at mq.LogOffset) (mq.LogOffset
 			return mq.LogOffset(f.End()), nil
 		}
 		if err != nil && at < s.SkipTo {
-			next, ok := findRecord(b, start, at+1)
+			next, ok := findRecord(b, start, at+1, mq.LogOffset(f.End()))
 			if !ok {
 				next = mq.LogOffset(f.End())
 				_, file, peekErr := l.Peek(next)
@@ -154,19 +154,62 @@ func (s *Scan) look(b []byte, start, at mq.LogOffset) (v record.View, blank bool
 	return v, false, err
 }
 
-// findRecord looks for the next whole record in a file, at any byte from at on.
-func findRecord(b []byte, start, at mq.LogOffset) (mq.LogOffset, bool) {
+// lookBehind is how far behind the end of a log whole records are searched.
+const lookBehind = 1 << 20
+
+// Behind counts the whole records that follow in the same file on what stands at
+// the end of a log, up to the next thing that is none. They begin where the one
+// at the end says that it ends, or within 1 MiB. Start clears them.
+func (l *Log) Behind(t Tail) (records int64) {
+	f := l.run.Acquire(int64(t.End))
+	if f == nil {
+		return 0
+	}
+	defer f.Release()
+	b, start := f.Bytes(), mq.LogOffset(f.Start())
+	rest := b[t.End-start:]
+	if len(rest) < record.BlankSize {
+		return 0
+	}
+	var s Scan // checks bodies
+	at := t.End
+	if size := int64(int32(binary.BigEndian.Uint32(rest))); size > 0 && size < int64(len(rest)) {
+		if v, _, err := s.look(b, start, t.End+mq.LogOffset(size)); v != nil && err == nil {
+			at = v.LogOffset()
+		}
+	}
+	if at == t.End {
+		next, ok := findRecord(b, start, t.End+1, t.End+lookBehind)
+		if !ok {
+			return 0
+		}
+		at = next
+	}
+	for {
+		v, blank, err := s.look(b, start, at)
+		if blank || err != nil {
+			return records
+		}
+		records++
+		at += mq.LogOffset(len(v))
+	}
+}
+
+// findRecord looks for the next whole record or blank in a file, at any byte
+// from at on and below limit.
+func findRecord(b []byte, start, at, limit mq.LogOffset) (mq.LogOffset, bool) {
 	const magicAt = 4
+	end := min(len(b), int(limit-start)+2*magicAt-1) // of the last magic looked for
 	for {
 		i := int(at-start) + magicAt
-		if i >= len(b) {
+		if i >= end {
 			return 0, false
 		}
 		next := -1
 		for _, magic := range []uint32{record.MagicV1, record.MagicV2, record.MagicBlank} {
 			var m [4]byte
 			binary.BigEndian.PutUint32(m[:], magic)
-			if j := bytes.Index(b[i:], m[:]); j >= 0 && (next < 0 || j < next) {
+			if j := bytes.Index(b[i:end], m[:]); j >= 0 && (next < 0 || j < next) {
 				next = j
 			}
 		}
