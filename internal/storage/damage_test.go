@@ -3,6 +3,7 @@ package storage
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
@@ -397,4 +398,174 @@ func TestFilesRemovedByHand(t *testing.T) {
 			t.Errorf("%v, want the name of %s", err, last)
 		}
 	})
+}
+
+// manyFiles is a store stopped clean whose log has several files.
+func manyFiles(t *testing.T) (*memfs.FS, Config) {
+	t.Helper()
+	disk, cfg := memfs.New(1), smallConfig("/store")
+	s, err := Open(disk, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 300 {
+		if _, err := s.Append(message("A", 0, strings.Repeat("x", 1000))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return disk, cfg
+}
+
+func TestALogFileThatLostItsContentIsFoundByTheStart(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]int64{"the first": 0, "in the middle": 2 * 64 << 10} {
+		for what, change := range map[string]func(b []byte){
+			"zeroed":               func(b []byte) { clear(b[:64<<10]) },
+			"first record damaged": func(b []byte) { b[30] ^= 1 }, // its log offset
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				t.Parallel()
+				disk, cfg := manyFiles(t)
+				scratch(t, disk, cfg, at, change)
+				var told bytes.Buffer
+				cfg.Log = slog.New(slog.NewTextHandler(&told, nil))
+				for _, accept := range []bool{false, true, false, false} { // accepted once, it stays so
+					before := told.Len()
+					cfg.AcceptDamage = accept
+					s, err := Open(disk, cfg)
+					if !accept && before == 0 {
+						if damage, ok := errors.AsType[*mq.CorruptionError](err); !ok || damage.File != filepath.Join(cfg.logDirs()[0], logName(at)) || damage.Offset != 0 {
+							t.Fatalf("opened with %v", err)
+						}
+						told.WriteString("refused\n")
+						continue
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := s.Close(); err != nil {
+						t.Fatal(err)
+					}
+					if !strings.Contains(told.String()[before:], "does not begin with a message") {
+						t.Errorf("told only %s", told.String()[before:])
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestWholeRecordsDroppedBehindADamagedOneAreTold(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(b []byte){
+		"its body":      func(b []byte) { b[100] ^= 1 },
+		"its beginning": func(b []byte) { clear(b[:40]) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			disk, cfg := memfs.New(1), smallConfig("/store")
+			cfg.SyncFlush = true
+			s, err := Open(disk, cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var at []mq.LogOffset
+			for range 20 {
+				a, err := s.Append(message("A", 0, strings.Repeat("x", 500)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				at = append(at, a.Log)
+			}
+			if err := s.log.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			killed := disk.KillClone()
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			scratch(t, killed, cfg, int64(at[12]), change)
+			var told bytes.Buffer
+			cfg.Log = slog.New(slog.NewTextHandler(&told, nil))
+			if s, err = Open(killed, cfg); err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if s.MaxOffset(mq.QueueKey{Topic: "A"}) != 12 {
+				t.Errorf("the queue ends at %d", s.MaxOffset(mq.QueueKey{Topic: "A"}))
+			}
+			want := "records=7"
+			if text := told.String(); !strings.Contains(text, want) || !strings.Contains(text, fmt.Sprintf("offset=%d ", at[12])) || !strings.Contains(text, logName(0)) {
+				t.Errorf("told %s", text)
+			}
+		})
+	}
+}
+
+func TestMissingFilesOfOursAreTold(t *testing.T) {
+	t.Parallel()
+	for lost, want := range map[string]string{
+		"store.json": "the store has a new id",
+		"state":      "all of the log is read and verified",
+		"":           "", // of a store of ours nothing is told, and neither of one that has only just come to us
+		".":          "",
+	} {
+		t.Run(lost, func(t *testing.T) {
+			t.Parallel()
+			disk, cfg := manyFiles(t)
+			if lost != "" {
+				for _, path := range []string{lost, lost + ".bak"} {
+					if err := disk.RemoveAll(cfg.own(path)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			var told bytes.Buffer
+			cfg.Log = slog.New(slog.NewTextHandler(&told, nil))
+			s, err := Open(disk, cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if got := bodies(t, s, mq.QueueKey{Topic: "A"}); len(got) != 300 {
+				t.Errorf("%d messages", len(got))
+			}
+			if text := told.String(); !strings.Contains(text, want) || want == "" && strings.Contains(text, "WARN") {
+				t.Errorf("told %s", text)
+			}
+		})
+	}
+}
+
+func TestAQueueWithAFileOfAWrongSizeIsBuiltAnew(t *testing.T) {
+	t.Parallel()
+	for size, file := range map[int]int64{0: 1000, 137: 0, 500: 3000, 1001: 5000} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			t.Parallel()
+			disk, cfg := manyFiles(t)
+			s, err := Open(disk, cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Append(message("B", 0, "x")); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			put(t, disk, filepath.Join(cfg.Dir, "consumequeue", "A", "0", logName(file)), make([]byte, size))
+			if s, err = Open(disk, cfg); err != nil {
+				t.Fatal(err)
+			}
+			if got := bodies(t, s, mq.QueueKey{Topic: "A"}); len(got) != 300 {
+				t.Errorf("%d of 300 messages: the log holds them all", len(got))
+			}
+			if err := errors.Join(s.Check(nil), s.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

@@ -23,9 +23,11 @@ type identity struct {
 }
 
 // manifest is DIR/sundial/queues.json: which queues there are, so that one that
-// is missing on disk is noticed. Bounds are those of the last clean stop.
+// is missing on disk is noticed, and which log files begin with accepted damage.
+// Bounds are those of the last clean stop.
 type manifest struct {
-	Topics map[string]map[string]bounds `json:"topics"`
+	Topics  map[string]map[string]bounds `json:"topics"`
+	Damaged []mq.LogOffset               `json:"damaged,omitempty"` // starts of the files
 }
 
 type bounds struct {
@@ -45,6 +47,8 @@ type documents struct {
 	identity *table.Document[identity]
 	manifest *table.Document[manifest]
 	graves   *table.Document[graves]
+
+	old bool // there were some when the store was opened
 }
 
 func (s *Store) openDocuments() error {
@@ -55,9 +59,16 @@ func (s *Store) openDocuments() error {
 	if s.docs.identity, s.identity, err = openDocument[identity](s, "store.json"); err != nil {
 		return err
 	}
+	s.docs.old = s.identity.ID != ""
 	switch {
 	case s.identity.ID == "":
 		s.identity = identity{ID: newID(), Format: formatVersion}
+		if s.docs.old, err = s.ownFiles(); err != nil {
+			return err
+		}
+		if s.docs.old {
+			s.note.Warn(s.docs.identity.Path()+" is missing, and the store has a new id: receipts of delayed deliveries that name the old one do not count any more, so a delayed message delivered shortly before the stop may come twice", "id", s.identity.ID)
+		}
 	case s.identity.Format != formatVersion:
 		return fmt.Errorf("%s has format %d, this program knows %d", s.docs.identity.Path(), s.identity.Format, formatVersion)
 	}
@@ -73,6 +84,18 @@ func (s *Store) openDocuments() error {
 	}
 	s.graves.Store(&g)
 	return nil
+}
+
+// ownFiles reports whether there are files in DIR/sundial that are written later
+// than store.json.
+func (s *Store) ownFiles() (bool, error) {
+	for _, name := range []string{"state", "queues.json", "deleted.json", "index.mark"} {
+		_, err := s.fs.Stat(s.cfg.own(name))
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return true, err
+		}
+	}
+	return false, nil
 }
 
 // keepIdentity sees to it that store.json and its .bak are there. Other documents

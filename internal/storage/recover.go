@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -78,6 +79,9 @@ func (s *Store) recover() error {
 	}
 	clean := r.cleanStop()
 	r.findDurable()
+	if err := r.checkHeads(); err != nil {
+		return err
+	}
 	if err := r.replayOld(); err != nil {
 		return err
 	}
@@ -166,6 +170,8 @@ func (r *recovery) readMarks() error {
 	r.trusted = found && s.log.Holds(st.covered)
 	if found {
 		s.state = st
+	} else if s.docs.old && len(s.log.Segments().Files()) > 0 {
+		s.note.Warn("there is no "+s.cfg.own("state")+" that says how far the log was on disk: all of the log is read and verified, which takes its time", "log", int64(s.log.First()))
 	}
 	r.from = s.log.First()
 	if r.trusted {
@@ -285,6 +291,34 @@ func (r *recovery) findDurable() {
 	})
 }
 
+// checkHeads looks at the first record of each log file that the walk does not
+// come to, so that one that was overwritten or made empty is found by the start
+// and not by a consumer. What was accepted is remembered in the manifest.
+func (r *recovery) checkHeads() error {
+	s := r.store
+	for _, f := range s.log.Segments().Files() {
+		start := mq.LogOffset(f.Start())
+		if start >= r.from {
+			break
+		}
+		_, file, err := s.log.Peek(start)
+		if err == nil {
+			file.Release()
+			continue
+		}
+		if errors.Is(err, mq.ErrNotFound) {
+			continue // a blank
+		}
+		err = &mq.CorruptionError{File: f.Path(), Err: fmt.Errorf("log position %d, and messages up to %d were known to be on disk: %w", start, r.durable, err)}
+		if !s.cfg.AcceptDamage && !slices.Contains(s.manifest.Damaged, start) {
+			return err
+		}
+		s.note.Warn("damage accepted: a log file does not begin with a message", "err", err)
+		s.damaged = append(s.damaged, start)
+	}
+	return nil
+}
+
 // replayOld shows records that lie before the walk to whoever wants them.
 func (r *recovery) replayOld() error {
 	s := r.store
@@ -314,6 +348,9 @@ func (r *recovery) walk() (commitlog.Tail, error) {
 	if s.cfg.AcceptDamage {
 		scan.SkipTo = max(r.durable, 1)
 		scan.OnDamage = func(from, to mq.LogOffset, err error) {
+			if int64(from)%s.cfg.LogFileSize == 0 {
+				s.damaged = append(s.damaged, from)
+			}
 			s.note.Error("damage accepted: what stood there is lost", "from", from, "to", to, "err", err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/sundial-mq/sundial/internal/mq"
@@ -65,7 +66,7 @@ func (s *Store) writeState(st state) error {
 
 // saveManifest writes the list of queues if it is not what is on disk.
 func (s *Store) saveManifest(clean bool) error {
-	m := manifest{Topics: map[string]map[string]bounds{}}
+	m := manifest{Topics: map[string]map[string]bounds{}, Damaged: s.damaged}
 	s.sets.Each(func(q *consumequeue.Queue) bool {
 		k := q.Key()
 		t := m.Topics[k.Topic]
@@ -80,7 +81,7 @@ func (s *Store) saveManifest(clean bool) error {
 		t[strconv.Itoa(int(k.ID))] = b
 		return true
 	})
-	if same := maps.EqualFunc(m.Topics, s.manifest.Topics, func(a, b map[string]bounds) bool { return maps.Equal(a, b) }); same {
+	if same := maps.EqualFunc(m.Topics, s.manifest.Topics, func(a, b map[string]bounds) bool { return maps.Equal(a, b) }); same && slices.Equal(m.Damaged, s.manifest.Damaged) {
 		return nil
 	}
 	if err := s.docs.manifest.Save(m); err != nil {

@@ -34,6 +34,7 @@ type Store struct {
 
 	docs      documents
 	identity  identity               // immutable after Open
+	damaged   []mq.LogOffset         // starts of log files whose first record cannot be read; immutable after Open
 	graveyard sync.Mutex             // held by whoever changes graves
 	graves    atomic.Pointer[graves] // topics that were deleted
 	follow    follower
