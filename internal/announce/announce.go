@@ -100,9 +100,9 @@ type Announcer struct {
 	body struct {
 		sync.Mutex
 		version mq.DataVersion
-		bytes   []byte
-		crc     int32
+		form    form
 	}
+	oversize atomic.Bool // it was told that a registration is too large
 }
 
 // New makes an announcer that follows the topics from now on.
@@ -201,16 +201,35 @@ func (a *Announcer) topicsNow() (map[string]*mq.TopicConfig, mq.DataVersion) {
 	return said, version
 }
 
-// registration is the body to send, encoded once for each version.
-func (a *Announcer) registration() ([]byte, int32) {
+// form is an encoded registration.
+type form struct {
+	body       []byte
+	crc        int32
+	compressed bool
+	topics     int
+}
+
+// compressAbove is the size in bytes of a plain registration above which it is
+// sent compressed. Name servers read either form, and close a connection on a
+// frame of more than 16 MiB. The compressed form leaves out the topics' unit
+// flags, of which tools ask name servers, so small registrations are plain.
+const compressAbove = 1 << 20
+
+// registration is what to send, encoded once for each version.
+func (a *Announcer) registration() form {
 	a.body.Lock()
 	defer a.body.Unlock()
-	if a.body.bytes != nil && a.body.version == a.topics.Version() {
-		return a.body.bytes, a.body.crc
+	if a.body.form.body != nil && a.body.version == a.topics.Version() {
+		return a.body.form
 	}
 	body := &protocol.RegisterBrokerBody{}
 	body.Table.Topics, body.Table.DataVersion = a.topicsNow()
 	a.body.version = body.Table.DataVersion
-	a.body.bytes, a.body.crc = body.Encode(false)
-	return a.body.bytes, a.body.crc
+	f := form{topics: len(body.Table.Topics)}
+	f.body, f.crc = body.Encode(false)
+	if f.compressed = len(f.body) > compressAbove; f.compressed {
+		f.body, f.crc = body.Encode(true)
+	}
+	a.body.form = f
+	return f
 }

@@ -1,9 +1,11 @@
 package announce
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -23,13 +25,14 @@ import (
 type fakeNS struct {
 	mu struct {
 		sync.Mutex
-		down  bool
-		stuck bool // takes requests and does not answer
-		conns map[net.Conn]bool
-		log   []string // "103 addr topics", "104 addr"
-		last  *protocol.RegisterBrokerBody
-		at    []time.Time // of registrations
-		crc   int
+		down       bool
+		stuck      bool // takes requests and does not answer
+		conns      map[net.Conn]bool
+		log        []string // "103 addr topics", "104 addr"
+		last       *protocol.RegisterBrokerBody
+		at         []time.Time // of registrations
+		crc        int
+		compressed bool // said so last
 	}
 }
 
@@ -116,7 +119,7 @@ func (ns *fakeNS) answer(req *remoting.Command) *remoting.Command {
 		if h.BodyCRC != 0 {
 			ns.mu.crc++
 		}
-		ns.mu.last = body
+		ns.mu.last, ns.mu.compressed = body, h.Compressed
 		ns.mu.at = append(ns.mu.at, time.Now())
 		ns.mu.log = append(ns.mu.log, fmt.Sprintf("103 %s[%d] of %s at %s", h.BrokerName, h.BrokerID, h.Cluster, h.BrokerAddr))
 	case protocol.UnregisterBroker:
@@ -151,13 +154,18 @@ type broker struct {
 
 func startBroker(t *testing.T, names ...string) *broker {
 	t.Helper()
+	return startLogging(t, nil, names...)
+}
+
+func startLogging(t *testing.T, log *slog.Logger, names ...string) *broker {
+	t.Helper()
 	register, err := topics.Open(memfs.New(1), "/config", topics.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := &broker{topics: register, ns: map[string]*fakeNS{}}
 	cfg := DefaultConfig()
-	cfg.Addr, cfg.HAAddr = "10.0.0.5:10911", "10.0.0.5:10912"
+	cfg.Addr, cfg.HAAddr, cfg.Log = "10.0.0.5:10911", "10.0.0.5:10912", log
 	for _, name := range names {
 		b.ns[name] = newFakeNS()
 		cfg.NameServers = append(cfg.NameServers, name)
@@ -348,7 +356,7 @@ func TestToldOnlyWhatTheBrokerAllows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, _ := a.registration()
+	raw := a.registration().body
 	var body protocol.RegisterBrokerBody
 	if err := protocol.DecodeBody(raw, &body); err != nil {
 		t.Fatal(err)
@@ -359,9 +367,81 @@ func TestToldOnlyWhatTheBrokerAllows(t *testing.T) {
 	if register.Get(mq.TopicAutoCreate).Perm != 7 {
 		t.Error("the register was changed")
 	}
-	if again, _ := a.registration(); &again[0] != &raw[0] {
+	if again := a.registration().body; &again[0] != &raw[0] {
 		t.Error("encoded twice for one version")
 	}
+}
+
+// The name server would close the connection on a frame of more than 16 MiB: many
+// topics are sent compressed.
+func TestManyTopicsAreToldCompressed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := startBroker(t, "a:1")
+		defer b.stop()
+		synctest.Wait()
+		if f := b.registration(); f.compressed {
+			t.Errorf("%d topics in %d bytes are compressed", f.topics, len(f.body))
+		}
+		const n = 10_000
+		for i := range n {
+			b.create(t, fmt.Sprint("topic-with-a-name-of-usual-length-", i))
+		}
+		if err := b.Told(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if f := b.registration(); !f.compressed || len(f.body) > compressAbove/4 {
+			t.Errorf("%d topics in %d bytes, compressed %v", f.topics, len(f.body), f.compressed)
+		}
+		ns := b.ns["a:1"]
+		ns.mu.Lock()
+		defer ns.mu.Unlock()
+		for _, topic := range []string{"topic-with-a-name-of-usual-length-0", fmt.Sprint("topic-with-a-name-of-usual-length-", n-1), mq.TopicAutoCreate} {
+			if got, want := ns.mu.last.Table.Topics[topic], b.topics.Get(topic); got == nil || got.WriteQueues != want.WriteQueues || got.Perm != want.Perm {
+				t.Errorf("%s arrived as %+v, want %+v", topic, got, want)
+			}
+		}
+		if !ns.mu.compressed || ns.mu.last.Table.DataVersion != b.topics.Version() {
+			t.Errorf("the header says compressed %v, version %+v", ns.mu.compressed, ns.mu.last.Table.DataVersion)
+		}
+	})
+}
+
+// What does not fit at all is told once and not sent; the connection stays.
+func TestTooManyTopicsForAFrame(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		b := startLogging(t, slog.New(slog.NewTextHandler(&out, nil)), "a:1", "b:1")
+		defer b.stop()
+		synctest.Wait()
+		connections := func(ns *fakeNS) int {
+			ns.mu.Lock()
+			defer ns.mu.Unlock()
+			return len(ns.mu.conns)
+		}
+		b.body.Lock()
+		b.body.form = form{body: make([]byte, remoting.MaxFrame), compressed: true, topics: 1 << 20}
+		b.body.Unlock()
+		time.Sleep(2 * DefaultConfig().Period)
+		synctest.Wait()
+		for _, s := range b.Status() {
+			if !errors.Is(s.Err, client.ErrTooLarge) {
+				t.Errorf("%+v", s)
+			}
+		}
+		b.create(t, "t") // a version that fits again
+		time.Sleep(DefaultConfig().Client.BackoffMax)
+		synctest.Wait()
+		for name, ns := range b.ns {
+			if n := connections(ns); !ns.knows("t") || n != 1 {
+				t.Errorf("%s knows the topic: %v; there were %d connections", name, ns.knows("t"), n)
+			}
+		}
+		if log := out.String(); strings.Count(log, "level=ERROR") != 1 || !strings.Contains(log, "topics=1048576 bytes=16777216 limit=16777216") {
+			t.Errorf("logged:\n%s", log)
+		}
+	})
 }
 
 func TestValidate(t *testing.T) {

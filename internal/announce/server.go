@@ -2,6 +2,7 @@ package announce
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -70,7 +71,7 @@ func (s *nameServer) run(ctx context.Context) {
 		edits, began := s.a.edits.Load(), time.Now()
 		if err := s.register(ctx, conn); err != nil {
 			s.failed(ctx, err)
-			if _, answered := err.(*protocol.ResponseError); !answered {
+			if _, answered := err.(*protocol.ResponseError); !answered && !errors.Is(err, client.ErrTooLarge) {
 				conn.Close()
 				conn = nil
 			}
@@ -112,17 +113,25 @@ func sleep(ctx context.Context, d time.Duration, early <-chan struct{}) {
 func (s *nameServer) register(ctx context.Context, conn *client.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, s.a.cfg.Timeout)
 	defer cancel()
-	body, crc := s.a.registration()
+	f := s.a.registration()
 	acting := false
 	cmd := remoting.NewRequest(int32(protocol.RegisterBroker), protocol.EncodeFields(&protocol.RegisterBrokerHeader{
 		BrokerName: s.a.cfg.Broker, BrokerAddr: s.a.cfg.Addr, Cluster: s.a.cfg.Cluster, HAServerAddr: s.a.cfg.HAAddr,
-		BrokerID: s.a.cfg.ID, ActingMaster: &acting, BodyCRC: crc,
+		BrokerID: s.a.cfg.ID, ActingMaster: &acting, Compressed: f.compressed, BodyCRC: f.crc,
 	})...)
-	cmd.Body = body
+	cmd.Body = f.body
 	resp, err := conn.Call(ctx, cmd)
+	if errors.Is(err, client.ErrTooLarge) {
+		if !s.a.oversize.Swap(true) {
+			s.a.log.Error("the registration fits in no frame, not even compressed: name servers forget this broker until it has fewer topics",
+				"topics", f.topics, "bytes", len(f.body), "limit", remoting.MaxFrame)
+		}
+		return err
+	}
 	if err != nil {
 		return err
 	}
+	s.a.oversize.Store(false)
 	return protocol.ErrorOf(protocol.Code(resp.Code), resp.Remark)
 }
 

@@ -91,7 +91,11 @@ func Decode(frame []byte, c *Command) error {
 
 // AppendCommand appends the whole frame of c to dst.
 func AppendCommand(dst []byte, c *Command) []byte {
-	dst = AppendHeader(dst, c, c.BodyLen())
+	return AppendBody(AppendHeader(dst, c, c.BodyLen()), c)
+}
+
+// AppendBody appends the body of c to dst.
+func AppendBody(dst []byte, c *Command) []byte {
 	if c.Chunks == nil {
 		return append(dst, c.Body...)
 	}

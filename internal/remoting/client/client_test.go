@@ -281,6 +281,60 @@ func TestLargeAnswers(t *testing.T) {
 	})
 }
 
+// The other end would close the connection on such a frame: it is not sent, and
+// the connection goes on.
+func TestTooLargeIsNotSent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		answers := make(chan *remoting.Command, 1)
+		cfg := network(t, func(_ int, f *far) {
+			f.send(&remoting.Command{Code: 307, Opaque: 5})
+			resp, err := f.receive()
+			if err != nil {
+				return
+			}
+			answers <- resp
+			echo(0, f)
+		})
+		body := make([]byte, remoting.MaxFrame)
+		cfg.Handle = func(_ context.Context, _ *Conn, req *remoting.Command) *remoting.Command {
+			resp := remoting.NewResponse(req, 0, "")
+			resp.Body = body
+			return resp
+		}
+		c := dial(t, cfg)
+		defer end(c)
+		if resp := <-answers; resp.Opaque != 5 || resp.Code != 1 || !strings.Contains(resp.Remark, "too large to send") {
+			t.Errorf("an answer: %+v", resp)
+		}
+		cmd := remoting.NewRequest(1)
+		empty := len(remoting.AppendCommand(nil, cmd)) + 4 // opaque gets longer
+		for _, n := range []int{remoting.MaxFrame, remoting.MaxFrame - empty + 40} {
+			cmd.Body = body[:n]
+			_, err := c.Call(t.Context(), cmd)
+			if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "bytes, the limit is 16777216") {
+				t.Errorf("%d bytes: %v", n, err)
+			}
+			if err := c.Oneway(remoting.NewRequest(2)); err != nil {
+				t.Error(err)
+			}
+		}
+		cmd = remoting.NewRequest(1)
+		cmd.Body = body[:remoting.MaxFrame-empty]
+		if err := c.Oneway(cmd); err != nil {
+			t.Errorf("what just fits: %v", err)
+		}
+		if resp, err := c.Call(t.Context(), remoting.NewRequest(3)); err != nil || resp.Code != 3 {
+			t.Errorf("after it: %+v, %v", resp, err)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if len(c.mu.calls) != 0 {
+			t.Errorf("%d calls are left", len(c.mu.calls))
+		}
+	})
+}
+
 func TestGarbageEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -17,6 +17,10 @@ import (
 // their answer came.
 var ErrClosed = errors.New("the connection is closed")
 
+// ErrTooLarge is wrapped by the errors of requests that no frame can carry. They
+// are not sent: the other end would close the connection on them.
+var ErrTooLarge = errors.New("too large to send")
+
 // Conn is one connection to a server. Its methods are safe for concurrent use.
 type Conn struct {
 	cfg  Config
@@ -202,19 +206,27 @@ func (c *Conn) send(cmd *remoting.Command, done func(*remoting.Command, error)) 
 		c.mu.last = 1
 	}
 	cmd.Opaque = c.mu.last
+	if err := c.appendLocked(cmd); err != nil {
+		return 0, err
+	}
 	if done != nil {
 		c.mu.calls[cmd.Opaque] = done
 	}
-	c.appendLocked(cmd)
 	return cmd.Opaque, nil
 }
 
 // appendLocked puts a frame behind what waits to be written.
-func (c *Conn) appendLocked(cmd *remoting.Command) {
-	c.mu.out = remoting.AppendCommand(c.mu.out, cmd)
+func (c *Conn) appendLocked(cmd *remoting.Command) error {
+	body := cmd.BodyLen()
+	out := remoting.AppendHeader(c.mu.out, cmd, body)
+	if size := len(out) - len(c.mu.out) + body; size > remoting.MaxFrame {
+		return fmt.Errorf("%s: %w: the frame would have %d bytes, the limit is %d", c.addr, ErrTooLarge, size, remoting.MaxFrame)
+	}
+	c.mu.out = remoting.AppendBody(out, cmd)
 	if !c.mu.held {
 		c.wakeWriter()
 	}
+	return nil
 }
 
 func (c *Conn) wakeWriter() {

@@ -11,6 +11,8 @@ import (
 
 const readSize = 64 << 10
 
+const systemError = 1 // response code
+
 // read hands on what comes in, until the connection ends.
 func (c *Conn) read(ctx context.Context, handlers *sync.WaitGroup) error {
 	buf := make([]byte, readSize)
@@ -127,7 +129,6 @@ func (c *Conn) request(ctx context.Context, req *remoting.Command, handlers *syn
 
 // handle calls the handler; a panic there becomes an answer.
 func (c *Conn) handle(ctx context.Context, req *remoting.Command) (resp *remoting.Command) {
-	const systemError = 1
 	defer func() {
 		if p := recover(); p != nil {
 			c.log.Error("a handler panicked", "addr", c.addr, "code", req.Code, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -143,7 +144,11 @@ func (c *Conn) reply(req, resp *remoting.Command) {
 		resp.Flag |= remoting.FlagResponse
 		c.mu.Lock()
 		if !c.mu.closed {
-			c.appendLocked(resp)
+			if err := c.appendLocked(resp); err != nil {
+				small := remoting.NewResponse(req, systemError, err.Error())
+				small.Opaque, small.Serialize = req.Opaque, req.Serialize
+				_ = c.appendLocked(small)
+			}
 		}
 		c.mu.Unlock()
 	}
