@@ -44,6 +44,8 @@ type options struct {
 	api     func(*Config)
 	storage func(*storage.Config)
 	fetch   func(*fetch.Config)
+	groups  func(*groups.Config)
+	clients func(*clients.Config)
 	produce func(*produce.Config)
 	disk    func(vfs.FS) vfs.FS
 }
@@ -70,12 +72,19 @@ func newBench(t testing.TB, o options) *bench {
 	tc.Cluster, tc.Broker = "DefaultCluster", "broker-a"
 	p.Topics, err = topics.Open(disk, "/store/config", tc)
 	must(err)
-	p.Groups, err = groups.Open(disk, "/store/config", groups.DefaultConfig())
+	gc := groups.DefaultConfig()
+	if o.groups != nil {
+		o.groups(&gc)
+	}
+	p.Groups, err = groups.Open(disk, "/store/config", gc)
 	must(err)
 	p.Offsets, err = offsets.Open(disk, "/store/config", offsets.DefaultConfig())
 	must(err)
 	cc := clients.DefaultConfig()
 	cc.Notify, cc.Silent = NotifyIDsChanged, CloseSilent
+	if o.clients != nil {
+		o.clients(&cc)
+	}
 	p.Clients, err = clients.New(cc)
 	must(err)
 

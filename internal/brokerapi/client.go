@@ -2,6 +2,7 @@ package brokerapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -32,18 +33,22 @@ func (a *API) heartbeat(r *request) (answer, error) {
 			hb.Producers = append(hb.Producers, p.Group)
 		}
 	}
-	made := false
 	for i := range h.Consumers {
-		c := &h.Consumers[i]
-		fresh, err := a.welcome(c)
-		if err != nil {
-			// RocketMQ answers success and leaves the group out; so the client's other
-			// groups live.
-			a.log.Warn("a consumer group of a heartbeat is not served", "group", c.Group, "client", h.ClientID, "conn", r.conn.String(), "error", err)
-			continue
-		}
+		hb.Consumers = append(hb.Consumers, consumer(&h.Consumers[i]))
+	}
+	// RocketMQ answers success and leaves out what it does not serve; so the
+	// client's other groups live.
+	tooMany := a.p.Clients.Admit(hb)
+	var left unserved
+	made := false
+	hb.Consumers = slices.DeleteFunc(hb.Consumers, func(c clients.Consumer) bool {
+		fresh, err := a.welcome(&c)
 		made = made || fresh
-		hb.Consumers = append(hb.Consumers, consumer(c))
+		return left.add(err)
+	})
+	refused := errors.Join(tooMany, left.err())
+	if refused != nil {
+		a.log.Warn("groups of a heartbeat are not served", "client", h.ClientID, "conn", r.conn.String(), "error", refused)
 	}
 	a.know(r.conn)
 	resend := a.p.Clients.Heartbeat(hb, time.Now())
@@ -55,12 +60,42 @@ func (a *API) heartbeat(r *request) (answer, error) {
 		a.p.Announced(ctx)
 		cancel()
 	}
-	return answer{header: &protocol.HeartbeatResponse{SupportsV2: true, SubChange: resend}}, nil
+	ans := answer{header: &protocol.HeartbeatResponse{SupportsV2: true, SubChange: resend}}
+	if refused != nil {
+		// What was left out must come with its subscriptions when it can be served.
+		ans.header = &protocol.HeartbeatResponse{SupportsV2: true, SubChange: true}
+		ans.remark = refused.Error()
+	}
+	return ans, nil
+}
+
+// unserved counts consumer groups and keeps the first reason: thousands may have
+// the same.
+type unserved struct {
+	n     int
+	first error
+}
+
+func (u *unserved) add(err error) bool {
+	if err == nil {
+		return false
+	}
+	if u.n++; u.first == nil {
+		u.first = err
+	}
+	return true
+}
+
+func (u *unserved) err() error {
+	if u.n < 2 {
+		return u.first
+	}
+	return fmt.Errorf("%d consumer groups are left out, the first because: %w", u.n, u.first)
 }
 
 // welcome sees to it that a consumer group and its retry topic exist; made says
 // that the topic is new.
-func (a *API) welcome(c *protocol.HeartbeatGroup) (made bool, err error) {
+func (a *API) welcome(c *clients.Consumer) (made bool, err error) {
 	if err := mq.ValidGroup(c.Group); err != nil {
 		return false, err
 	}
@@ -68,7 +103,7 @@ func (a *API) welcome(c *protocol.HeartbeatGroup) (made bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	order := slices.ContainsFunc(c.Subscriptions, func(s protocol.Subscription) bool {
+	order := slices.ContainsFunc(c.Subscriptions, func(s clients.Subscription) bool {
 		t := a.p.Topics.Get(s.Topic)
 		return t != nil && t.Order && !mq.IsRetryTopic(s.Topic)
 	})

@@ -2,11 +2,14 @@ package brokerapi
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/sundial-mq/sundial/internal/broker/clients"
+	"github.com/sundial-mq/sundial/internal/broker/groups"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/protocol"
 	"github.com/sundial-mq/sundial/internal/remoting"
@@ -53,6 +56,64 @@ func TestHeartbeatWithABadGroupServesTheOthers(t *testing.T) {
 	p.ok(protocol.HeartBeat, nil, protocol.EncodeBody(h))
 	if got := b.parts.Clients.Groups(); !slices.Equal(got, []string{"good"}) {
 		t.Errorf("groups here: %v", got)
+	}
+}
+
+// A heartbeat with more groups than are served: neither the tables of clients
+// nor those of groups and topics grow beyond their limits, what was there before
+// is served, and the answer says what is not.
+func TestHeartbeatWithTooManyGroups(t *testing.T) {
+	t.Parallel()
+	const perConn, own = 40, 60
+	b := newBench(t, options{
+		clients: func(c *clients.Config) { c.MaxGroups = perConn },
+		groups:  func(c *groups.Config) { c.MaxGroups = len(mq.SystemGroups) + own },
+	})
+	beat := func(p *peer, client, prefix string, n int) *remoting.Command {
+		h := &protocol.Heartbeat{ClientID: client, Fingerprint: 1}
+		for i := range n {
+			h.Consumers = append(h.Consumers, protocol.HeartbeatGroup{Group: fmt.Sprint(prefix, i), ConsumeType: "CONSUME_PASSIVELY", MessageModel: "CLUSTERING"})
+		}
+		return p.ok(protocol.HeartBeat, nil, protocol.EncodeBody(h))
+	}
+	one, two := b.connect(), b.connect()
+	if resp := beat(one, "c@1", "a", perConn); resp.Remark != "" || fields[protocol.HeartbeatResponse](t, resp).SubChange {
+		t.Errorf("within the limits: %+v", resp)
+	}
+	for _, c := range []struct {
+		p      *peer
+		client string
+		prefix string
+		n      int
+		here   int // groups with a member afterwards
+		says   []string
+	}{
+		{one, "c@1", "a", 10 * perConn, perConn, []string{"360 of the 400 groups named are left out", "the connection is in 40 already, the limit is 40 (maxGroupsPerConnection)"}},
+		{two, "c@2", "b", perConn, own, []string{"20 consumer groups are left out", "the limit for that is 68 (maxAutoCreatedGroups)"}},
+		{two, "c@2", "a", 1, own, nil}, // another's group
+	} {
+		resp := beat(c.p, c.client, c.prefix, c.n)
+		for _, want := range c.says {
+			if !strings.Contains(resp.Remark, want) {
+				t.Errorf("%d groups: the answer is %q, want it to say %q", c.n, resp.Remark, want)
+			}
+		}
+		if got := fields[protocol.HeartbeatResponse](t, resp).SubChange; got != (c.says != nil) || (resp.Remark == "") != (c.says == nil) {
+			t.Errorf("%d groups: asked for again %v, remark %q", c.n, got, resp.Remark)
+		}
+		if got := len(b.parts.Clients.Groups()); got != c.here {
+			t.Errorf("%d groups are here, want %d", got, c.here)
+		}
+	}
+	retry := 0
+	all, _ := b.parts.Topics.All()
+	for _, topic := range all {
+		if mq.IsRetryTopic(topic.Name) {
+			retry++
+		}
+	}
+	if made, _ := b.parts.Groups.All(); len(made) != len(mq.SystemGroups)+own || retry != own {
+		t.Errorf("%d groups and %d retry topics were made", len(made), retry)
 	}
 }
 

@@ -20,6 +20,7 @@ type Table[V any] struct {
 	mu struct {
 		sync.Mutex
 		version mq.DataVersion
+		count   int    // of entries
 		edits   uint64 // made so far
 		saved   uint64 // of them, in the document
 		waiting []waiter
@@ -42,7 +43,7 @@ func New[V any](loaded map[string]*V, version mq.DataVersion, save func(entries 
 	for name, v := range loaded {
 		t.entries.Store(name, v)
 	}
-	t.mu.version = version
+	t.mu.version, t.mu.count = version, len(loaded)
 	return t
 }
 
@@ -87,9 +88,14 @@ type Edit[V any] struct {
 // Get sees the table with the edit so far.
 func (e *Edit[V]) Get(name string) *V { return e.t.Get(name) }
 
+// Len is the number of entries with the edit so far.
+func (e *Edit[V]) Len() int { return e.t.mu.count }
+
 // Put gives name the value v.
 func (e *Edit[V]) Put(name string, v *V) {
-	e.t.entries.Store(name, v)
+	if _, had := e.t.entries.Swap(name, v); !had {
+		e.t.mu.count++
+	}
 	e.changed = true
 }
 
@@ -98,6 +104,7 @@ func (e *Edit[V]) Delete(name string) bool {
 	if _, ok := e.t.entries.LoadAndDelete(name); !ok {
 		return false
 	}
+	e.t.mu.count--
 	e.changed = true
 	return true
 }

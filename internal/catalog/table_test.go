@@ -69,6 +69,26 @@ func TestEditIsSeenAtOnceAndSavedOnce(t *testing.T) {
 	}
 }
 
+func TestLenCountsEntries(t *testing.T) {
+	t.Parallel()
+	one := 1
+	table := New(map[string]*int{"a": &one}, mq.DataVersion{}, (&paper{}).save)
+	table.Edit(func(e *Edit[int]) {
+		for _, step := range []struct {
+			do   func()
+			want int
+		}{
+			{func() {}, 1}, {func() { e.Put("a", &one) }, 1}, {func() { e.Put("b", &one) }, 2},
+			{func() { e.Delete("a") }, 1}, {func() { e.Delete("a") }, 1}, {func() { e.Delete("b") }, 0},
+		} {
+			step.do()
+			if got := e.Len(); got != step.want {
+				t.Errorf("%d entries, want %d", got, step.want)
+			}
+		}
+	})
+}
+
 func TestSaversShareOneWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

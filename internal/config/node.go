@@ -39,10 +39,10 @@ func (s *Settings) Node(roles node.Roles) node.Config {
 	b.Topics.TraceTopic, b.Topics.TraceName = s.TraceTopicEnable, s.MsgTraceTopicName
 	b.Topics.ReviveQueues = s.ReviveQueueNum
 	b.Topics.Timer = s.TimerWheelEnable
-	b.Groups.AutoCreate = s.AutoCreateSubscriptionGroup
+	b.Groups.AutoCreate, b.Groups.MaxGroups = s.AutoCreateSubscriptionGroup, s.MaxAutoCreatedGroups
 	b.Offsets.Interval = s.FlushConsumerOffsetInterval
 	b.Offsets.VersionStep = s.ConsumerOffsetVersionStep
-	b.Clients.Expiry = s.ChannelExpiredTimeout
+	b.Clients.Expiry, b.Clients.MaxGroups = s.ChannelExpiredTimeout, s.MaxGroupsPerConnection
 
 	b.Produce.Region, b.Produce.TraceOn = s.RegionID, s.TraceOn
 	b.Produce.MaxBody = s.MaxMessageSize

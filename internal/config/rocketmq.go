@@ -82,7 +82,7 @@ const (
 	whyPop        = "POP consumption is not there yet"
 	whyProxy      = "there is no proxy yet that keeps offsets of broadcasting consumers"
 	whyRecovery   = "recovery reads what it has to, and queues and index follow the log"
-	whyRegister   = "name servers are told of all topics together, and at once when one changes"
+	whyRegister   = "name servers are told of all topics together, compressed when they are many, and at once when one changes"
 	whyReplica    = "replicas are not there yet"
 	whyRocksdb    = "there is no RocksDB in Sundial: queues, index, offsets and timers have their files"
 	whyThreads    = "there are no thread pools to size: each class of requests has its bounded share, and a full one is answered as busy"

@@ -66,6 +66,7 @@ type Settings struct {
 	BrokerPermission             int32
 	AutoCreateTopicEnable        bool
 	AutoCreateSubscriptionGroup  bool
+	MaxAutoCreatedGroups         int
 	DefaultTopicQueueNums        int32
 	ClusterTopicEnable           bool
 	BrokerTopicEnable            bool
@@ -94,6 +95,7 @@ type Settings struct {
 	ServerChannelMaxIdleTime     time.Duration // serverChannelMaxIdleTimeSeconds
 	MaxConnections               int
 	MaxRequestsPerConnection     int
+	MaxGroupsPerConnection       int
 	MaxUnsentPerConnection       int64
 	ShutdownGrace                time.Duration
 

@@ -17,6 +17,10 @@ type Config struct {
 	// 0; clients lock again every 20 s.
 	Lease time.Duration
 
+	// MaxGroups is how many groups of both kinds one connection may be in
+	// (maxGroupsPerConnection). 1 or more.
+	MaxGroups int
+
 	// Notify is told that the membership or the topics of a clustering group
 	// changed; it tells the members to share out the queues anew.
 	Notify func(group string, members []Client)
@@ -31,9 +35,9 @@ type Config struct {
 	Silent func(Client)
 }
 
-// DefaultConfig is RocketMQ's.
+// DefaultConfig is RocketMQ's, with a bound on groups.
 func DefaultConfig() Config {
-	return Config{Expiry: 120 * time.Second, Scan: 10 * time.Second, Lease: 60 * time.Second}
+	return Config{Expiry: 120 * time.Second, Scan: 10 * time.Second, Lease: 60 * time.Second, MaxGroups: 1000}
 }
 
 // Validate names everything that is wrong.
@@ -46,6 +50,9 @@ func (c Config) Validate() error {
 		if d.value <= 0 {
 			errs = append(errs, fmt.Errorf("%s is %v, it must be more than 0", d.name, d.value))
 		}
+	}
+	if c.MaxGroups < 1 {
+		errs = append(errs, fmt.Errorf("maxGroupsPerConnection is %d, it must be 1 or more", c.MaxGroups))
 	}
 	return errors.Join(errs...)
 }

@@ -2,9 +2,13 @@ package clients
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/sundial-mq/sundial/internal/mq"
 )
 
 // Register knows who is connected. Its methods are safe for concurrent use.
@@ -59,15 +63,52 @@ func New(cfg Config) (*Register, error) {
 	return r, nil
 }
 
-// Heartbeat notes that a client is here now, and as what. It reports whether
-// the client must send its subscriptions again with the next one: it left them
-// out and they are not known, or it knows nothing of leaving them out.
+// Admit takes from hb the groups that are new to its connection and more than
+// Config.MaxGroups; the error says so, for the client and the operator.
+func (r *Register) Admit(hb *Heartbeat) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.admitLocked(hb)
+}
+
+func (r *Register) admitLocked(hb *Heartbeat) error {
+	p := r.mu.conns[hb.Client.Conn]
+	if p == nil {
+		p = &presence{}
+	}
+	has := len(p.produces) + len(p.consumes)
+	room, refused := r.cfg.MaxGroups-has, 0
+	refuse := func(known bool) bool {
+		switch {
+		case known:
+			return false
+		case room > 0:
+			room--
+			return false
+		}
+		refused++
+		return true
+	}
+	named := len(hb.Producers) + len(hb.Consumers)
+	hb.Producers = slices.DeleteFunc(hb.Producers, func(name string) bool { return refuse(p.produces[name]) })
+	hb.Consumers = slices.DeleteFunc(hb.Consumers, func(c Consumer) bool { return refuse(p.consumes[c.Group]) })
+	if refused == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %d of the %d groups named are left out: the connection is in %d already, the limit is %d (maxGroupsPerConnection)", mq.ErrInvalid, refused, named, has, r.cfg.MaxGroups)
+}
+
+// Heartbeat notes that a client is here now, and as what, within what
+// [Register.Admit] leaves of it. It reports whether the client must send its
+// subscriptions again with the next one: it left them out and they are not
+// known, or it knows nothing of leaving them out.
 func (r *Register) Heartbeat(hb *Heartbeat, now time.Time) (resend bool) {
 	var after calls
 	defer after.run()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
+	_ = r.admitLocked(hb) // it was told so
 	p := r.presenceLocked(hb.Client.Conn)
 	switch {
 	case hb.Fingerprint == 0:

@@ -3,7 +3,8 @@
 //
 // What it promises: [Register.Get] takes no lock and allocates nothing, and the
 // configuration it returns never changes. A group that is made because a
-// consumer shows up exists at once and is on disk soon after; what an
+// consumer shows up exists at once and is on disk soon after; that ends at
+// Config.MaxGroups, so that no client fills the register. What an
 // administrator does is on disk when the call returns. The broker's own groups
 // are there from the start and cannot be deleted.
 //

@@ -72,13 +72,67 @@ func TestEnsure(t *testing.T) {
 	if _, err := r.Ensure("a b"); !errors.Is(err, mq.ErrInvalid) {
 		t.Errorf("a name with a blank: %v", err)
 	}
-	off := open(t, memfs.New(1), Config{})
+	off := open(t, memfs.New(1), Config{MaxGroups: 100})
 	if _, err := off.Ensure("g"); !errors.Is(err, mq.ErrNoGroup) || !strings.Contains(err.Error(), "autoCreateSubscriptionGroup") {
 		t.Errorf("groups do not come by themselves: %v", err)
 	}
 	if _, err := off.Ensure("CID_RMQ_SYS_OTHER"); err != nil {
 		t.Errorf("a group of the broker: %v", err)
 	}
+}
+
+func TestGroupsComeByThemselvesUpToTheLimit(t *testing.T) {
+	t.Parallel()
+	cfg := DefaultConfig()
+	cfg.MaxGroups = len(mq.SystemGroups) + 2
+	fs := memfs.New(1)
+	r := open(t, fs, cfg)
+	refused := func(name string) {
+		t.Helper()
+		_, err := r.Ensure(name)
+		want := fmt.Sprintf("[%s] does not exist, and it is not made by itself: there are %d groups, the limit for that is %d (maxAutoCreatedGroups)", name, len(r.all()), cfg.MaxGroups)
+		if !errors.Is(err, mq.ErrNoGroup) || !strings.Contains(err.Error(), want) || r.Get(name) != nil {
+			t.Errorf("%s beyond the limit: %v\nwant it to say %s", name, err, want)
+		}
+	}
+	ensured := func(names ...string) {
+		t.Helper()
+		for _, name := range names {
+			if _, err := r.Ensure(name); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	ensured("a", "b")
+	refused("c")
+	refused(mq.SystemGroupPrefix + "x") // anybody can name these
+	if err := r.Put(mq.NewGroupConfig("c")); err != nil {
+		t.Errorf("an administrator's: %v", err)
+	}
+	ensured("a", "b", "c")
+	refused("d")
+	for _, name := range []string{"a", "a", "b", "never-was"} {
+		if err := r.Delete(name); err != nil {
+			t.Error(err)
+		}
+	}
+	ensured("d")
+	refused("e")
+
+	if err := r.Save(); err != nil {
+		t.Fatal(err)
+	}
+	r = open(t, fs, cfg)
+	ensured("c", "d")
+	refused("e")
+	if err := (Config{}).Validate(); err == nil || !strings.Contains(err.Error(), "maxAutoCreatedGroups is 0") {
+		t.Errorf("a limit of 0: %v", err)
+	}
+}
+
+func (r *Register) all() []*mq.GroupConfig {
+	groups, _ := r.All()
+	return groups
 }
 
 func TestRocketMQsFile(t *testing.T) {

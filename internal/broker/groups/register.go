@@ -21,13 +21,21 @@ type Config struct {
 	// AutoCreate makes a group for the consumer that first names it
 	// (autoCreateSubscriptionGroup).
 	AutoCreate bool
+	// MaxGroups is how many groups there may be, whoever made them, for another to
+	// come by itself (maxAutoCreatedGroups). 1 or more. Administrators make more.
+	MaxGroups int
 }
 
-// DefaultConfig is what RocketMQ does when nothing is said.
-func DefaultConfig() Config { return Config{AutoCreate: true} }
+// DefaultConfig is what RocketMQ does when nothing is said, with a bound.
+func DefaultConfig() Config { return Config{AutoCreate: true, MaxGroups: 20_000} }
 
-// Validate finds nothing wrong.
-func (c Config) Validate() error { return nil }
+// Validate names what is wrong.
+func (c Config) Validate() error {
+	if c.MaxGroups < 1 {
+		return fmt.Errorf("maxAutoCreatedGroups is %d, it must be 1 or more", c.MaxGroups)
+	}
+	return nil
+}
 
 // Forbidden is what a group may not do with a topic: RocketMQ's permission
 // bits, set where it is denied.
@@ -75,8 +83,9 @@ func (r *Register) Loaded() table.Report { return r.loaded }
 func (r *Register) Get(name string) *mq.GroupConfig { return r.table.Get(name) }
 
 // Ensure returns the configuration of a group, which is made with RocketMQ's
-// defaults when it is not there and groups come by themselves; else the error is
-// [mq.ErrNoGroup]. It does not wait for the disk.
+// defaults when it is not there, groups come by themselves and there are fewer
+// than Config.MaxGroups; else the error is [mq.ErrNoGroup]. It does not wait for
+// the disk.
 func (r *Register) Ensure(name string) (*mq.GroupConfig, error) {
 	if g := r.Get(name); g != nil {
 		return g, nil
@@ -88,13 +97,21 @@ func (r *Register) Ensure(name string) (*mq.GroupConfig, error) {
 		return nil, fmt.Errorf("%w: subscription group [%s] does not exist, and it is not made by itself (autoCreateSubscriptionGroup is false)", mq.ErrNoGroup, name)
 	}
 	g := mq.NewGroupConfig(strings.Clone(name)) // name may be a view into a frame
+	var full error
 	r.table.Edit(func(e *catalog.Edit[mq.GroupConfig]) {
 		if old := e.Get(g.Name); old != nil {
 			g = old
 			return
 		}
+		if n := e.Len(); n >= r.cfg.MaxGroups {
+			full = fmt.Errorf("%w: subscription group [%s] does not exist, and it is not made by itself: there are %d groups, the limit for that is %d (maxAutoCreatedGroups); an administrator can make it", mq.ErrNoGroup, name, n, r.cfg.MaxGroups)
+			return
+		}
 		e.Put(g.Name, g)
 	})
+	if full != nil {
+		return nil, full
+	}
 	return g, nil
 }
 

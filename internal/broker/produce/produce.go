@@ -154,6 +154,10 @@ func (f *Flow) topic(req *Request) (topic *mq.TopicConfig, made bool, err error)
 	}
 	name := strings.Clone(req.Topic)
 	if group, ok := strings.CutPrefix(name, mq.RetryPrefix); ok {
+		// A group that is not there, and is not made, gets no topic either.
+		if _, err := f.retry.Dead(group, 0, 0); err != nil {
+			return nil, false, err
+		}
 		topic, err = f.topics.EnsureRetry(group, 1, false, req.UnitMode)
 		return topic, true, err
 	}

@@ -306,7 +306,10 @@ func TestRetryOrDeadLetter(t *testing.T) {
 	if _, err := b.send(&Request{Topic: mq.RetryTopic("unknown"), Body: []byte("x")}); !errors.Is(err, mq.ErrNoGroup) {
 		t.Errorf("a group that is not there: %v", err)
 	}
-	if want := "[g 1 16 g 3 2 g 5 4 unknown 0 0]"; fmt.Sprint(asked) != want {
+	if b.topics.Get(mq.RetryTopic("unknown")) != nil {
+		t.Error("a group that is not there has a retry topic")
+	}
+	if want := "[g 0 0 g 1 16 g 3 2 g 5 4 unknown 0 0]"; fmt.Sprint(asked) != want {
 		t.Errorf("asked %v, want %v", asked, want)
 	}
 	// R11: what the broker and the clients added counts against no limit.
