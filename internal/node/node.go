@@ -162,9 +162,6 @@ func (p *parts) listen(what string, port int, key string) (*door, error) {
 // Addresses returns where the node can be reached.
 func (n *Node) Addresses() Addresses { return n.at }
 
-// Dir is the directory with everything on disk.
-func (n *Node) Dir() string { return n.cfg.Dir }
-
 // Done is closed when the node has stopped.
 func (n *Node) Done() <-chan struct{} { return n.done }
 

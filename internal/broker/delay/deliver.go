@@ -92,14 +92,10 @@ func (f *Flow) settleOutcomes(outcomes []outcome) {
 		case early:
 			again = append(again, timer.Item{Due: o.due, Offset: mq.QueueOffset(o.off), Pos: o.pos, Lane: o.stream.id})
 			continue
-		case delivered:
-			o.lane.finish(o.off)
-			o.lane.delivered++
-			o.lane.rate.add(now, 1)
-		case lost:
-			f.asideLocked(o.lane, o.off, o.pos, o.err.Error(), now)
 		case parked:
 			o.first = f.parkLocked(o)
+		default:
+			f.finalLocked(o, now)
 		}
 		o.stream.loaded--
 		if len(o.stream.unread) > 0 && o.stream.loaded <= f.window(o.lane)/2 || o.stream.empty() {
@@ -125,6 +121,18 @@ func (f *Flow) tell(o *outcome) {
 		f.note.Error("a pending message cannot be delivered and is set aside", "level", o.lane.level, "offset", o.off, "position", o.pos, "err", o.err)
 	case o.first:
 		f.note.Warn("a destination takes no messages; trying again", "topic", o.dest.Topic, "queue", o.dest.ID, "err", o.err)
+	}
+}
+
+// finalLocked books an item that is through: delivered, or lost and set aside.
+func (f *Flow) finalLocked(o *outcome, now int64) {
+	switch o.kind {
+	case delivered:
+		o.lane.finish(o.off)
+		o.lane.delivered++
+		o.lane.rate.add(now, 1)
+	case lost:
+		f.asideLocked(o.lane, o.off, o.pos, o.err.Error(), now)
 	}
 }
 

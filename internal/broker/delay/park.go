@@ -153,12 +153,8 @@ func (f *Flow) retry(ctx context.Context, h *hands, d *destination) {
 		now := f.timer.Now()
 		f.mu.Lock()
 		switch o.kind {
-		case delivered:
-			o.lane.finish(o.off)
-			o.lane.delivered++
-			o.lane.rate.add(now, 1)
-		case lost:
-			f.asideLocked(o.lane, o.off, o.pos, o.err.Error(), now)
+		case delivered, lost:
+			f.finalLocked(&o, now)
 		default:
 			// Early: the clock was set back since it was parked. The next try is as good a time as any.
 			if o.kind == early {
