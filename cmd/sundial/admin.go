@@ -10,17 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/protocol"
 )
-
-// Exit codes of the admin commands, beside 0 (done), 1 (failed) and 2 (used
-// wrongly).
-const exitNotFound = 3
 
 func adminCommand() *cobra.Command {
 	a := &admin{}
@@ -28,28 +22,27 @@ func adminCommand() *cobra.Command {
 		Use:   "admin",
 		Short: "Look after topics, groups, messages, offsets, delays and dead letters of a cluster",
 		Long: `Asks name servers and brokers, Sundial's or RocketMQ's, and shows tables or, with
---json, one JSON document. Exit codes: 0 done, 1 failed, 2 used wrongly, 3 not there.
+--json, one JSON document; its fields are in each command's help. What destroys
+something asks first (--yes does not), and --dry-run shows what would be done.
 
-The name server is --namesrv, else $NAMESRV_ADDR, else 127.0.0.1:9876.`,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			a.out = cmd.OutOrStdout()
-			a.namesrvFrom = "--namesrv"
-			if a.namesrv == "" {
-				a.namesrv, a.namesrvFrom = os.Getenv("NAMESRV_ADDR"), "$NAMESRV_ADDR"
-			}
-			if a.namesrv == "" {
-				a.namesrv, a.namesrvFrom = "127.0.0.1:9876", "the default address"
-			}
-			var err error
-			a.remote, err = newRemote()
-			return err
-		},
+Exit codes: 0 done, 1 failed, 2 used wrongly, 3 what was named is not there, 4 a server
+or the person asked said no, 5 nobody answered, 6 some servers did it and others did not.
+
+The name server is --namesrv, else $NAMESRV_ADDR, else 127.0.0.1:9876. docs/ADMIN.md
+has the command for each of mqadmin's.`,
+		PersistentPreRunE:  func(cmd *cobra.Command, _ []string) error { return a.open(cmd) },
 		PersistentPostRunE: func(*cobra.Command, []string) error { return a.remote.Close() },
 	}
-	cmd.PersistentFlags().StringVarP(&a.namesrv, "namesrv", "n", "", "name servers `HOST:PORT;...`")
-	cmd.PersistentFlags().StringVarP(&a.broker, "broker", "b", "", "ask this broker only: `NAME or HOST:PORT`")
-	cmd.PersistentFlags().BoolVar(&a.json, "json", false, "write JSON")
-	cmd.AddCommand(clusterCommand(a), topicCommand(a), groupCommand(a), messageCommand(a), offsetCommand(a), delayCommand(a), deadCommand(a))
+	f := cmd.PersistentFlags()
+	f.StringVarP(&a.namesrv, "namesrv", "n", "", "name servers `HOST:PORT;...`")
+	f.StringVarP(&a.broker, "broker", "b", "", "ask this broker only: `NAME or HOST:PORT`")
+	f.StringVarP(&a.cluster, "cluster", "c", "", "ask the brokers of this cluster only: `NAME`")
+	f.BoolVar(&a.json, "json", false, "write JSON")
+	f.DurationVar(&a.timeout, "timeout", callTimeout, "wait so long for each answer")
+	// These fail only for flags that are not there.
+	_ = cmd.RegisterFlagCompletionFunc("broker", a.flagCompletion("broker"))
+	_ = cmd.RegisterFlagCompletionFunc("cluster", a.flagCompletion("cluster"))
+	cmd.AddCommand(clusterCommand(a), brokerCommand(a), topicCommand(a), groupCommand(a), messageCommand(a), offsetCommand(a), delayCommand(a), dlqCommand(a))
 	return cmd
 }
 
@@ -59,17 +52,39 @@ type admin struct {
 	namesrv     string
 	namesrvFrom string // what namesrv was said by
 	broker      string
+	cluster     string
+	timeout     time.Duration
 	json        bool
+	dryRun, yes bool // of commands that change something
 	out         io.Writer
+}
+
+// open is before every command: it finds out whom to ask.
+func (a *admin) open(cmd *cobra.Command) error {
+	a.out = cmd.OutOrStdout()
+	a.namesrvFrom = "--namesrv"
+	if a.namesrv == "" {
+		a.namesrv, a.namesrvFrom = os.Getenv("NAMESRV_ADDR"), "$NAMESRV_ADDR"
+	}
+	if a.namesrv == "" {
+		a.namesrv, a.namesrvFrom = "127.0.0.1:9876", "the default address"
+	}
+	if a.timeout <= 0 {
+		return &usageError{fmt.Errorf("--timeout is %v, it must be more than nothing", a.timeout)}
+	}
+	var err error
+	a.remote, err = newRemote()
+	if err == nil {
+		a.remote.timeout = a.timeout
+	}
+	return err
 }
 
 // askNames asks the name servers in turn; the first that answers counts.
 func (a *admin) askNames(ctx context.Context, code protocol.Code, header, body any) error {
 	var errs []error
 	for addr := range strings.FieldsFuncSeq(a.namesrv, func(r rune) bool { return r == ';' || r == ',' }) {
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		err := a.askBody(ctx, strings.TrimSpace(addr), code, header, body)
-		cancel()
 		if _, answered := errors.AsType[*protocol.ResponseError](err); err == nil || answered {
 			return err
 		}
@@ -83,7 +98,7 @@ func (a *admin) unreachable(errs []error) error {
 	if len(errs) == 0 {
 		return &usageError{fmt.Errorf("--namesrv %q names no name server", a.namesrv)}
 	}
-	return errors.Join(append([]error{fmt.Errorf("no name server answers (%s; another is named with --namesrv HOST:PORT)", a.namesrvFrom)}, errs...)...)
+	return &unreachableError{errors.Join(append([]error{fmt.Errorf("no name server answers (%s; another is named with --namesrv HOST:PORT)", a.namesrvFrom)}, errs...)...)}
 }
 
 // member is one broker process.
@@ -102,9 +117,15 @@ func (a *admin) members(ctx context.Context) ([]member, error) {
 	}
 	var all []member
 	for _, b := range c.Brokers {
+		if a.cluster != "" && b.Cluster != a.cluster {
+			continue
+		}
 		for id, addr := range b.Addrs {
 			all = append(all, member{b.Cluster, b.Name, id, addr})
 		}
+	}
+	if a.cluster != "" && len(all) == 0 {
+		return nil, notFound("the name server knows no cluster %s", a.cluster)
 	}
 	slices.SortFunc(all, func(x, y member) int {
 		return strings.Compare(fmt.Sprintf("%s\x00%s\x00%020d", x.Cluster, x.Name, x.ID), fmt.Sprintf("%s\x00%s\x00%020d", y.Cluster, y.Name, y.ID))
@@ -127,7 +148,7 @@ func (a *admin) masters(ctx context.Context) ([]member, error) {
 		return nil, notFound("no broker is called %s", a.broker)
 	}
 	if len(all) == 0 {
-		return nil, errors.New("the name server knows no broker")
+		return nil, notFound("the name server knows no broker")
 	}
 	return all, nil
 }
@@ -143,7 +164,7 @@ func (a *admin) mastersOf(ctx context.Context, topic string) ([]member, error) {
 	}
 	var all []member
 	for _, b := range route.Brokers {
-		if addr, ok := b.Addrs[0]; ok {
+		if addr, ok := b.Addrs[0]; ok && (a.cluster == "" || b.Cluster == a.cluster) {
 			all = append(all, member{b.Cluster, b.Name, 0, addr})
 		}
 	}
@@ -155,84 +176,95 @@ func (a *admin) route(ctx context.Context, topic string) (*protocol.Route, error
 	var r protocol.Route
 	err := a.askNames(ctx, protocol.GetRouteInfoByTopic, &protocol.TopicHeader{Topic: topic}, &r)
 	if errors.Is(err, mq.ErrNoTopic) {
-		return nil, notFound("no broker has topic %s", topic)
+		return nil, notFound("no broker has topic %s%s", topic, a.meant(ctx, "topic", topic))
 	}
 	return &r, err
 }
 
-// each asks or changes one broker after the other and joins what goes wrong.
-func each(all []member, do func(member) error) error {
-	var errs []error
-	for _, m := range all {
-		if err := do(m); err != nil {
-			errs = append(errs, err)
+// groupTable asks one broker for its groups.
+func (a *admin) groupTable(ctx context.Context, m member) (*protocol.GroupTable, error) {
+	var t protocol.GroupTable
+	err := a.askBody(ctx, m.Addr, protocol.GetAllSubscriptionGroupConfig, &protocol.GroupPageHeader{}, &t)
+	return &t, err
+}
+
+// names lists what there is of a kind: topic, group, broker or cluster.
+func (a *admin) names(ctx context.Context, kind string) ([]string, error) {
+	found := map[string]bool{}
+	switch kind {
+	case "topic":
+		var list protocol.TopicList
+		if err := a.askNames(ctx, protocol.GetAllTopicListFromNameServer, nil, &list); err != nil {
+			return nil, err
+		}
+		return list.Topics, nil
+	case "group":
+		masters, err := a.masters(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range masters {
+			if t, err := a.groupTable(ctx, m); err == nil {
+				for name := range t.Groups {
+					found[name] = true
+				}
+			}
+		}
+	default:
+		all, err := a.members(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range all {
+			found[map[string]string{"broker": m.Name, "cluster": m.Cluster}[kind]] = true
 		}
 	}
-	return errors.Join(errs...)
+	return sortedKeys(found), nil
 }
 
-// notFoundError ends the process with exitNotFound.
-type notFoundError struct{ text string }
-
-func (e *notFoundError) Error() string { return e.text }
-
-func notFound(format string, args ...any) error { return &notFoundError{fmt.Sprintf(format, args...)} }
-
-// show writes rows: as a table, or as JSON what doc holds.
-func (a *admin) show(doc any, header table.Row, rows []table.Row) error {
-	if a.json {
-		return a.document(doc)
+// meant asks back, as in "; did you mean Orders?", when there is a name like the
+// one that was not found.
+func (a *admin) meant(ctx context.Context, kind, said string) string {
+	names, err := a.names(ctx, kind)
+	if err != nil {
+		return ""
 	}
-	t := table.NewWriter()
-	t.SetOutputMirror(a.out)
-	t.SetStyle(plainStyle())
-	t.AppendHeader(header)
-	t.AppendRows(rows)
-	if len(rows) == 0 {
-		fmt.Fprintln(a.out, "none")
-		return nil
+	if n := nearest(said, names); n != "" && n != said {
+		return "; did you mean " + n + "?"
 	}
-	t.Render()
-	return nil
+	return ""
 }
 
-// showUnless is show, but for a failure that leaves nothing to show.
-func (a *admin) showUnless(err error, doc any, header table.Row, rows []table.Row) error {
-	if err != nil && len(rows) == 0 && !a.json {
-		return err
-	}
-	return errors.Join(a.show(doc, header, rows), err)
-}
-
-// document writes JSON.
-func (a *admin) document(doc any) error { return writeJSON(a.out, doc) }
-
-// plainStyle is how all tables look.
-func plainStyle() table.Style {
-	style := table.StyleLight
-	style.Format.Header = text.FormatDefault
-	return style
-}
-
-// done says what was done, unless a program reads.
-func (a *admin) done(format string, args ...any) {
-	if !a.json {
-		fmt.Fprintf(a.out, format+"\n", args...)
+// completion completes arguments in a shell: the first with names of the first
+// kind (see names) and so on.
+func (a *admin) completion(kinds ...string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= len(kinds) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return a.complete(cmd, kinds[len(args)])
 	}
 }
 
-// stamp writes a time in ms for people; what is not known is a dash.
-func stamp(millis int64) string {
-	if millis <= 0 {
-		return "-"
+// flagCompletion completes the value of a flag.
+func (a *admin) flagCompletion(kind string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return a.complete(cmd, kind)
 	}
-	return time.UnixMilli(millis).Format("2006-01-02 15:04:05.000")
 }
 
-// cellOffset writes an offset; what is not known is a dash.
-func cellOffset(off mq.QueueOffset) any {
-	if off < 0 {
-		return "-"
+func (a *admin) complete(cmd *cobra.Command, kind string) ([]string, cobra.ShellCompDirective) {
+	a.timeout = completionTimeout
+	if err := a.open(cmd); err != nil {
+		return nil, cobra.ShellCompDirectiveError
 	}
-	return off
+	defer a.remote.Close()
+	names, err := a.names(cmd.Context(), kind)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
+
+// completionTimeout is for how long somebody at a keyboard waits for names.
+const completionTimeout = 2 * time.Second

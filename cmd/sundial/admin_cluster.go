@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strconv"
 	"strings"
 
@@ -11,39 +12,54 @@ import (
 )
 
 func clusterCommand(a *admin) *cobra.Command {
+	cmd := clusterListCommand(a)
+	cmd.Use = "cluster"
+	cmd.AddCommand(clusterListCommand(a))
+	return cmd
+}
+
+// brokerState is a broker and what it tells of itself.
+type brokerState struct {
+	member
+	Runtime map[string]string `json:"runtime,omitempty"`
+	Error   string            `json:"error,omitempty"` // why it tells nothing
+}
+
+// states asks all brokers how they are. One that does not answer is in the list
+// with its error, and in err.
+func (a *admin) states(ctx context.Context) ([]brokerState, error) {
+	all, err := a.members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if a.broker != "" {
+		if all, err = a.masters(ctx); err != nil {
+			return nil, err
+		}
+	}
+	doc := []brokerState{}
+	err = each(all, func(m member) error {
+		s := brokerState{member: m}
+		var info protocol.KVTable
+		err := a.askBody(ctx, m.Addr, protocol.GetBrokerRuntimeInfo, nil, &info)
+		if err != nil {
+			s.Error = err.Error()
+		}
+		s.Runtime = info.Table
+		doc = append(doc, s)
+		return err
+	})
+	return doc, err
+}
+
+func clusterListCommand(a *admin) *cobra.Command {
 	var verbose bool
 	cmd := &cobra.Command{
-		Use:   "cluster",
+		Use:   "list",
 		Short: "List the brokers and how they are",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			all, err := a.members(cmd.Context())
-			if err != nil {
-				return err
-			}
-			type state struct {
-				member
-				Runtime map[string]string `json:"runtime,omitempty"`
-				Error   string            `json:"error,omitempty"`
-			}
-			var doc []state
-			var rows []table.Row
-			for _, m := range all {
-				s := state{member: m}
-				var info protocol.KVTable
-				if err := a.askBody(cmd.Context(), m.Addr, protocol.GetBrokerRuntimeInfo, nil, &info); err != nil {
-					s.Error = err.Error()
-				}
-				s.Runtime = info.Table
-				doc = append(doc, s)
-				boot, _ := strconv.ParseInt(info.Table["bootTimestamp"], 10, 64)
-				what := strings.TrimSpace(info.Table["product"] + " " + info.Table["brokerVersionDesc"])
-				if s.Error != "" {
-					what = s.Error
-				}
-				rows = append(rows, table.Row{m.Cluster, m.Name, m.ID, m.Addr, what,
-					first(info.Table["putTps"]), first(info.Table["getTransferredTps"]), stamp(boot)})
-			}
+			doc, err := a.states(cmd.Context())
 			if verbose && !a.json {
 				for _, s := range doc {
 					rows := []table.Row{}
@@ -55,13 +71,22 @@ func clusterCommand(a *admin) *cobra.Command {
 						return err
 					}
 				}
-				return nil
+				return err
 			}
-			return a.show(doc, table.Row{"cluster", "broker", "id", "address", "version", "in/s", "out/s", "since"}, rows)
+			var rows []table.Row
+			for _, s := range doc {
+				boot, _ := strconv.ParseInt(s.Runtime["bootTimestamp"], 10, 64)
+				what := strings.TrimSpace(s.Runtime["product"] + " " + s.Runtime["brokerVersionDesc"])
+				if s.Error != "" {
+					what = "does not answer"
+				}
+				rows = append(rows, table.Row{s.Cluster, s.Name, s.ID, s.Addr, what, first(s.Runtime["putTps"]), first(s.Runtime["getTransferredTps"]), stamp(boot)})
+			}
+			return a.showUnless(err, doc, table.Row{"cluster", "broker", "id", "address", "version", "in/s", "out/s", "since"}, rows)
 		},
 	}
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show everything the brokers tell")
-	return cmd
+	return describe(cmd, []brokerState{})
 }
 
 // first is the first number of RocketMQ's rates: that of the last 10 seconds.

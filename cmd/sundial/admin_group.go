@@ -258,5 +258,3 @@ func groupDeleteCommand(a *admin) *cobra.Command {
 	cmd.Flags().BoolVar(&keep, "keep-offsets", false, "keep the group's progress")
 	return cmd
 }
-
-func onOff(b bool) string { return map[bool]string{true: "yes", false: "no"}[b] }

@@ -99,9 +99,7 @@ func messageGetCommand(a *admin) *cobra.Command {
 			ctx := cmd.Context()
 			host, at, err := mq.ParseMessageID(args[0])
 			if err == nil {
-				short, cancel := context.WithTimeout(ctx, callTimeout)
-				resp, askErr := a.ask(short, host.String(), protocol.ViewMessageByID, &protocol.ViewMessageHeader{Offset: int64(at)}, nil)
-				cancel()
+				resp, askErr := a.ask(ctx, host.String(), protocol.ViewMessageByID, &protocol.ViewMessageHeader{Offset: int64(at)}, nil)
 				if askErr == nil {
 					v, _, err := record.Next(resp.Body)
 					if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -148,16 +149,19 @@ func topicCreateCommand(a *admin) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return each(masters, func(m member) error {
-				if _, err := a.ask(cmd.Context(), m.Addr, protocol.UpdateAndCreateTopic, &protocol.CreateTopicHeader{
-					Topic: args[0], DefaultTopic: mq.TopicAutoCreate, ReadQueues: read, WriteQueues: write, Perm: int32(p), Filter: "SINGLE_TAG",
-					Order: order, Attributes: strings.Join(attributes, ","),
-				}, nil); err != nil {
-					return err
-				}
-				a.done("%s: topic %s has %d queues to read and %d to write, %s", m.Name, args[0], read, write, permText(p))
-				return nil
-			})
+			h := &protocol.CreateTopicHeader{
+				Topic: args[0], DefaultTopic: mq.TopicAutoCreate, ReadQueues: read, WriteQueues: write, Perm: int32(p), Filter: "SINGLE_TAG",
+				Order: order, Attributes: strings.Join(attributes, ","),
+			}
+			what := fmt.Sprintf("topic %s with %d queues to read and %d to write, %s", args[0], read, write, permText(p))
+			var steps []step
+			for _, m := range masters {
+				steps = append(steps, step{Where: m.Name, What: what, do: func(ctx context.Context) (string, error) {
+					_, err := a.ask(ctx, m.Addr, protocol.UpdateAndCreateTopic, h, nil)
+					return what, err
+				}})
+			}
+			return a.carryOut(cmd, "", steps)
 		},
 	}
 	cmd.Flags().Int32VarP(&queues, "queues", "q", 8, "number of queues")
@@ -166,28 +170,46 @@ func topicCreateCommand(a *admin) *cobra.Command {
 	cmd.Flags().StringVar(&perm, "perm", "rw", "what clients may do: r, w or rw (or RocketMQ's 4, 2, 6)")
 	cmd.Flags().BoolVar(&order, "order", false, "the topic is consumed in order")
 	cmd.Flags().StringArrayVar(&attributes, "attr", nil, "change an attribute: `+KEY=VALUE` or -KEY; may be repeated")
-	return cmd
+	return a.changes(cmd)
 }
 
 func topicDeleteCommand(a *admin) *cobra.Command {
-	return &cobra.Command{
-		Use:   "delete TOPIC",
-		Short: "Delete a topic with its messages and all groups' progress in it",
-		Args:  cobra.ExactArgs(1),
+	cmd := &cobra.Command{
+		Use:               "delete TOPIC",
+		Short:             "Delete a topic with its messages and all groups' progress in it",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completion("topic"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			masters, err := a.mastersOf(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			return each(masters, func(m member) error {
-				if _, err := a.ask(cmd.Context(), m.Addr, protocol.DeleteTopicInBroker, &protocol.TopicHeader{Topic: args[0]}, nil); err != nil {
-					return err
+			var steps []step
+			for _, m := range masters {
+				what := "delete topic " + args[0]
+				if stats, err := a.topicStats(cmd.Context(), m, args[0]); err == nil {
+					var sum mq.QueueOffset
+					for _, q := range stats.Queues {
+						sum += q.Max - q.Min
+					}
+					what += fmt.Sprintf(": %d queues, %d messages", len(stats.Queues), sum)
 				}
-				a.done("%s: topic %s is deleted", m.Name, args[0])
-				return nil
-			})
+				steps = append(steps, step{Where: m.Name, What: what, do: func(ctx context.Context) (string, error) {
+					_, err := a.ask(ctx, m.Addr, protocol.DeleteTopicInBroker, &protocol.TopicHeader{Topic: args[0]}, nil)
+					return fmt.Sprintf("topic %s is deleted", args[0]), err
+				}})
+			}
+			return a.carryOut(cmd, fmt.Sprintf("Delete topic %s, its messages and all groups' progress in it?", args[0]), steps)
 		},
 	}
+	return a.destroys(cmd)
+}
+
+// topicStats asks one broker for the queues of a topic.
+func (a *admin) topicStats(ctx context.Context, m member, topic string) (*protocol.TopicStats, error) {
+	var stats protocol.TopicStats
+	err := a.askBody(ctx, m.Addr, protocol.GetTopicStatsInfo, &protocol.TopicHeader{Topic: topic}, &stats)
+	return &stats, err
 }
 
 func permText(p mq.Perm) string {

@@ -17,7 +17,8 @@ import (
 
 func main() { os.Exit(run()) }
 
-// run is main with an exit code: 0 done, 1 failed, 2 used wrongly.
+// run is main with an exit code: 0 done, 1 failed, 2 used wrongly, those of
+// outcomeOf.
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -39,9 +40,6 @@ func codeOf(err error) int {
 	if code, ok := errors.AsType[exitCode](err); ok {
 		return int(code)
 	}
-	if _, missing := errors.AsType[*notFoundError](err); missing {
-		return exitNotFound
-	}
 	_, usage := errors.AsType[*usageError](err)
 	switch {
 	case err == nil:
@@ -49,7 +47,7 @@ func codeOf(err error) int {
 	case usage, strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "required flag"):
 		return 2 // the last two are cobra's
 	}
-	return 1
+	return max(1, outcomeOf(err))
 }
 
 // exitCode ends the process with that code; everything was said already.

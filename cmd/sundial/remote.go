@@ -11,14 +11,17 @@ import (
 )
 
 // remote asks servers over the wire, as any client does.
-type remote struct{ pool *client.Pool }
+type remote struct {
+	pool    *client.Pool
+	timeout time.Duration // of each question
+}
 
 func newRemote() (*remote, error) {
 	pool, err := client.NewPool(client.DefaultConfig())
 	if err != nil {
 		return nil, err
 	}
-	return &remote{pool}, nil
+	return &remote{pool, callTimeout}, nil
 }
 
 func (r *remote) Close() error { return r.pool.Close() }
@@ -39,16 +42,16 @@ func (r *remote) ask(ctx context.Context, addr string, code protocol.Code, heade
 func (r *remote) send(ctx context.Context, addr string, cmd *remoting.Command, body []byte) (*remoting.Command, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, callTimeout)
+		ctx, cancel = context.WithTimeout(ctx, r.timeout)
 		defer cancel()
 	}
 	cmd.Body = body
 	name := protocol.RequestName(protocol.Code(cmd.Code))
 	resp, err := r.pool.Call(ctx, addr, cmd)
-	if err == nil {
-		err = protocol.ErrorOf(protocol.Code(resp.Code), resp.Remark)
-	}
 	if err != nil {
+		return resp, &unreachableError{fmt.Errorf("%s to %s: %w", name, addr, err)}
+	}
+	if err := protocol.ErrorOf(protocol.Code(resp.Code), resp.Remark); err != nil {
 		return resp, fmt.Errorf("%s to %s: %w", name, addr, err)
 	}
 	return resp, nil

@@ -75,7 +75,7 @@ func TestAdminCommands(t *testing.T) {
 		{"topic create Orders --queues 2", 0, []string{"Orders", "2 queues"}},
 		{"topic create Orders --perm x", 2, []string{"--perm"}},
 		{"topic create Later --attr +message.type=DELAY", 0, nil},
-		{"topic create Later --attr +message.type=LATER", 1, []string{"LATER"}},
+		{"topic create Later --attr +message.type=LATER", exitRefused, []string{"LATER"}},
 		{"topic list", 0, []string{"Orders", "message.type=DELAY"}},
 		{"message send Orders --body first --keys k1 --tags a --queue 0", 0, []string{"stored as"}},
 		{"message send Orders --body second --keys k2 --queue 0", 0, nil},
@@ -89,7 +89,7 @@ func TestAdminCommands(t *testing.T) {
 		{"message find --topic Orders --key nobody", exitNotFound, []string{"nobody"}},
 		{"message find --topic Orders", 2, []string{"key"}},
 		{"message get 12", 2, []string{"--topic"}},
-		{"message get 7F00000100002A9F0000000000000001", 1, []string{"--topic"}},
+		{"message get 7F000001000000010000000000000001", exitUnreachable, []string{"--topic"}},
 		{"message list Orders --queue 0 --from 1", 0, []string{"second"}},
 		{"message list Orders --from 1", 2, []string{"--queue"}},
 		{"message list Orders --queue 0 --from 9", exitNotFound, []string{"0 up to 1"}},
@@ -118,7 +118,9 @@ func TestAdminCommands(t *testing.T) {
 		{"group delete billing", exitNotFound, []string{"billing"}},
 		{"delay list --level 19", exitNotFound, []string{"it has 18"}},
 		{"topic show", 2, []string{"topic show TOPIC; given was nothing"}},
-		{"topic delete Orders", 0, []string{"deleted"}},
+		{"topic delete Orders", exitRefused, []string{"2 queues, 2 messages", "--yes"}},
+		{"topic delete Orders --dry-run", 0, []string{"2 queues, 2 messages"}},
+		{"topic delete Orders --yes", 0, []string{"deleted"}},
 		{"topic show Orders", exitNotFound, nil},
 		{"topic list --broker nobody", exitNotFound, []string{"nobody"}},
 		{"topic list --broker " + at.Broker.String(), 0, []string{"Made"}},
@@ -181,18 +183,18 @@ func TestR05DeadLettersArePutBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, code := command(t, "admin", "-n", ns, "--json", "dead", "list", "g")
+	out, code := command(t, "admin", "-n", ns, "--json", "dlq", "list", "g")
 	var letters []messageView
 	if err := json.Unmarshal([]byte(out), &letters); err != nil || code != 0 || len(letters) != 3 {
 		t.Fatalf("exit code %d, wrote\n%s", code, out)
 	}
 	for _, args := range []string{"--id " + letters[1].ID, "--key k2", "--all", "--all --to-group"} {
-		if out, code := command(t, append([]string{"admin", "-n", ns, "dead", "replay", "g"}, strings.Fields(args)...)...); code != 0 {
+		if out, code := command(t, append([]string{"admin", "-n", ns, "dlq", "redrive", "g"}, strings.Fields(args)...)...); code != 0 {
 			t.Fatalf("replay %s: %s", args, out)
 		}
 	}
 	for args, want := range map[string]int{"--id " + strings.Repeat("0", 32): exitNotFound, "": 2, "--all --key k1": 2} {
-		if out, code := command(t, append([]string{"admin", "-n", ns, "dead", "replay", "g"}, strings.Fields(args)...)...); code != want {
+		if out, code := command(t, append([]string{"admin", "-n", ns, "dlq", "redrive", "g"}, strings.Fields(args)...)...); code != want {
 			t.Errorf("replay %s: exit code %d, want %d: %s", args, code, want, out)
 		}
 	}
@@ -223,7 +225,7 @@ func TestR05DeadLettersArePutBack(t *testing.T) {
 func TestAdminWithoutAServer(t *testing.T) {
 	t.Parallel()
 	out, code := command(t, "admin", "-n", "127.0.0.1:1", "topic", "list")
-	if code != 1 || !strings.Contains(out, "127.0.0.1:1") || !strings.Contains(out, "--namesrv") {
+	if code != exitUnreachable || !strings.Contains(out, "127.0.0.1:1") || !strings.Contains(out, "--namesrv") {
 		t.Errorf("exit code %d, wrote\n%s", code, out)
 	}
 }

@@ -22,9 +22,9 @@ const (
 	propReplayOf   = "REPLAY_OF" // offset message id of the dead letter that was put back
 )
 
-func deadCommand(a *admin) *cobra.Command {
-	cmd := &cobra.Command{Use: "dead", Short: "List dead letters of a group, and put them back"}
-	cmd.AddCommand(deadListCommand(a), deadReplayCommand(a))
+func dlqCommand(a *admin) *cobra.Command {
+	cmd := &cobra.Command{Use: "dlq", Short: "List dead letters of a group, and put them back"}
+	cmd.AddCommand(dlqListCommand(a), dlqRedriveCommand(a))
 	return cmd
 }
 
@@ -51,7 +51,7 @@ func (a *admin) dead(ctx context.Context, m member, group string, most int) ([]m
 	return a.read(ctx, m.Addr, topic, 0, mq.QueueOffset(from), most)
 }
 
-func deadListCommand(a *admin) *cobra.Command {
+func dlqListCommand(a *admin) *cobra.Command {
 	var most int
 	cmd := &cobra.Command{
 		Use:   "list GROUP",
@@ -80,11 +80,11 @@ func deadListCommand(a *admin) *cobra.Command {
 	return cmd
 }
 
-func deadReplayCommand(a *admin) *cobra.Command {
+func dlqRedriveCommand(a *admin) *cobra.Command {
 	var id, key string
 	var all, toGroup bool
 	cmd := &cobra.Command{
-		Use:   "replay GROUP (--id ID | --key KEY | --all)",
+		Use:   "redrive GROUP (--id ID | --key KEY | --all)",
 		Short: "Send dead letters of a group to their topic again",
 		Long: `Sends dead letters to the topic they came from, where every group gets them, or with
 --to-group to the group's own retry topic. Body, flag, keys, tag and unique key stay
