@@ -26,7 +26,9 @@ const (
 	HeartBeat                            Code = 34
 	UnregisterClient                     Code = 35
 	ConsumerSendMsgBack                  Code = 36
+	EndTransaction                       Code = 37
 	GetConsumerListByGroup               Code = 38
+	CheckTransactionState                Code = 39
 	NotifyConsumerIdsChanged             Code = 40
 	LockBatchMQ                          Code = 41
 	UnlockBatchMQ                        Code = 42
@@ -75,6 +77,7 @@ const (
 	SendBatchMessage                     Code = 320
 	QueryConsumeQueue                    Code = 321
 	QueryDataVersion                     Code = 322
+	ResumeCheckHalfMessage               Code = 323
 	AddWritePermOfBroker                 Code = 327
 	GetAllProducerInfo                   Code = 328
 	QueryTopicsByConsumer                Code = 343
@@ -85,6 +88,14 @@ const (
 	LitePullMessage                      Code = 361
 	GetBrokerMemberGroup                 Code = 901
 	BrokerHeartbeat                      Code = 904
+)
+
+// Request codes of our own: what RocketMQ's tools have no word for. Transactions
+// have 31000 to 31009.
+const (
+	ListTransactions   Code = 31000
+	ShowTransaction    Code = 31001
+	ResolveTransaction Code = 31002
 )
 
 // Server says who answers a request in a RocketMQ cluster.
@@ -160,9 +171,9 @@ var requests = []Request{
 	{HeartBeat, "HEART_BEAT", Broker, ""},
 	{UnregisterClient, "UNREGISTER_CLIENT", Broker, ""},
 	{ConsumerSendMsgBack, "CONSUMER_SEND_MSG_BACK", Broker, ""},
-	{37, "END_TRANSACTION", Broker, whyTx},
+	{EndTransaction, "END_TRANSACTION", Broker, whyTx},
 	{GetConsumerListByGroup, "GET_CONSUMER_LIST_BY_GROUP", Broker, ""},
-	{39, "CHECK_TRANSACTION_STATE", Client, whyTx},
+	{CheckTransactionState, "CHECK_TRANSACTION_STATE", Client, whyTx},
 	{NotifyConsumerIdsChanged, "NOTIFY_CONSUMER_IDS_CHANGED", Client, ""},
 	{LockBatchMQ, "LOCK_BATCH_MQ", Broker, ""},
 	{UnlockBatchMQ, "UNLOCK_BATCH_MQ", Broker, ""},
@@ -232,7 +243,7 @@ var requests = []Request{
 	{SendBatchMessage, "SEND_BATCH_MESSAGE", Broker, ""},
 	{QueryConsumeQueue, "QUERY_CONSUME_QUEUE", Broker, ""},
 	{QueryDataVersion, "QUERY_DATA_VERSION", NameServer, ""},
-	{323, "RESUME_CHECK_HALF_MESSAGE", Broker, whyTx},
+	{ResumeCheckHalfMessage, "RESUME_CHECK_HALF_MESSAGE", Broker, whyTx},
 	{324, "SEND_REPLY_MESSAGE", Broker, whyReply},
 	{325, "SEND_REPLY_MESSAGE_V2", Broker, whyReply},
 	{326, "PUSH_REPLY_MESSAGE_TO_CLIENT", Client, whyReply},
@@ -300,6 +311,9 @@ var requests = []Request{
 	{3447, "POLLING_INFO", Broker, whyShort},
 	{3543, "BATCH_ACK_MESSAGE", Broker, whyShort},
 	{5001, "SWITCH_TIMER_ENGINE", Broker, whyTimer},
+	{ListTransactions, "LIST_TRANSACTIONS", Broker, whyTx},
+	{ShowTransaction, "SHOW_TRANSACTION", Broker, whyTx},
+	{ResolveTransaction, "RESOLVE_TRANSACTION", Broker, whyTx},
 	{200050, "POP_MESSAGE", Broker, whyPop},
 	{200051, "ACK_MESSAGE", Broker, whyPop},
 	{200052, "PEEK_MESSAGE", Broker, whyPop},
