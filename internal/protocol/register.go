@@ -110,6 +110,10 @@ func (b *RegisterBrokerBody) Encode(compressed bool) (body []byte, crc int32) {
 //
 //	topic: "name readQueues writeQueues perm filterType attributesJSON", blanks between;
 //	the attributes may be missing. The queue mappings come from brokers since 5.0.
+//
+// RocketMQ leaves out the topics' system flags and their order, and reads nothing
+// behind the attributes: there we write "sysFlag order" when either says something.
+// Its reader splits at every blank, so blanks in attributes are escaped.
 func (b *RegisterBrokerBody) compress() []byte {
 	var raw []byte
 	put := func(text []byte) {
@@ -130,7 +134,11 @@ func (b *RegisterBrokerBody) compress() []byte {
 			attributes = map[string]string{}
 		}
 		text := fmt.Appendf(nil, "%s %d %d %d %s ", t.Name, t.ReadQueues, t.WriteQueues, t.Perm, t.Filter)
-		put(append(text, EncodeBody(attributes)...))
+		text = append(text, bytes.ReplaceAll(EncodeBody(attributes), []byte(" "), []byte(`\u0020`))...)
+		if t.SysFlag != 0 || t.Order {
+			text = fmt.Appendf(text, " %d %t", t.SysFlag, t.Order)
+		}
+		put(text)
 	}
 	put(EncodeBody(b.FilterServers))
 	raw = binary.BigEndian.AppendUint32(raw, uint32(len(b.Table.MappingInfo)))
@@ -270,11 +278,29 @@ func parseTopicLine(line string) (*mq.TopicConfig, error) {
 		*dst = int32(n)
 	}
 	if len(part) == 6 && part[5] != "" {
+		part[5] = flagsBehind(t, part[5])
 		if err := javajson.Unmarshal([]byte(part[5]), &t.Attributes); err != nil {
 			return nil, fmt.Errorf("topic %.80q: attributes: %w", line, err)
 		}
 	}
 	return t, nil
+}
+
+// flagsBehind takes "sysFlag order" from behind the attributes of a topic, if it
+// is there, and returns the attributes.
+func flagsBehind(t *mq.TopicConfig, text string) string {
+	end := strings.LastIndexByte(text, '}')
+	part := strings.Fields(text[end+1:])
+	if end < 0 || len(part) != 2 {
+		return text
+	}
+	flag, err1 := strconv.ParseInt(part[0], 10, 32)
+	order, err2 := strconv.ParseBool(part[1])
+	if err1 != nil || err2 != nil {
+		return text
+	}
+	t.SysFlag, t.Order = int32(flag), order
+	return text[:end+1]
 }
 
 // lengthReader takes length-prefixed pieces off a slice and keeps its first

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"strings"
 	"testing"
@@ -24,6 +25,11 @@ func registration(topics int) *RegisterBrokerBody {
 	}
 	if topics > 0 {
 		b.Table.Topics["topic-0"].Attributes["message.type"] = "FIFO"
+		b.Table.Topics["topic-0"].Attributes["note"] = "with blanks in it} 1 true"
+	}
+	if topics > 2 {
+		b.Table.Topics["topic-1"].SysFlag, b.Table.Topics["topic-1"].Order = 3, true
+		b.Table.Topics["topic-2"].Order = true
 	}
 	return b
 }
@@ -45,6 +51,31 @@ func TestRegistrationPlainAndCompressed(t *testing.T) {
 					t.Errorf("%d topics, compressed %v: got %+v", n, compressed, got)
 				}
 			}
+		}
+	}
+}
+
+// RocketMQ splits a topic at every blank: the sixth piece must be all of the
+// attributes, and what stands behind it is nothing to it.
+func TestCompressedTopicsAsRocketMQReadsThem(t *testing.T) {
+	t.Parallel()
+	b := registration(3)
+	body, _ := b.Encode(true)
+	z, err := zlib.NewReader(bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := lengthReader{rest: raw}
+	r.text()
+	for range r.count() {
+		part := strings.Split(string(r.text()), " ")
+		attributes := map[string]string{}
+		if err := json.Unmarshal([]byte(part[5]), &attributes); err != nil || !reflect.DeepEqual(attributes, b.Table.Topics[part[0]].Attributes) {
+			t.Errorf("%q: %v, %v", part, attributes, err)
 		}
 	}
 }
