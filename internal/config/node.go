@@ -1,7 +1,11 @@
 package config
 
 import (
+	"path/filepath"
+	"strconv"
+
 	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/nameapi"
 	"github.com/sundial-mq/sundial/internal/node"
 	"github.com/sundial-mq/sundial/internal/remoting/server"
 )
@@ -15,13 +19,17 @@ func (s *Settings) Node(roles node.Roles) node.Config {
 
 	n := &c.NameServer
 	n.Port = s.NamesrvListenPort
-	n.API.Scan = s.ScanNotActiveBrokerInterval
-	n.API.OrderMessages = s.OrderMessageEnable
-	n.API.Route.WarmUp = 0
-	if s.NeedWaitForService {
-		n.API.Route.WarmUp = s.WaitSecondsForService
+	n.API.Settings = nameapi.Settings{
+		OrderMessages: s.OrderMessageEnable, ReturnOrder: s.ReturnOrderTopicConfig,
+		AllTopicList: s.EnableAllTopicList, TopicList: s.EnableTopicList,
+		ActingMaster: s.SupportActingMaster, NotifyMinID: s.NotifyMinBrokerIDChanged,
+		Wait: s.NeedWaitForService, WarmUp: s.WaitSecondsForService, Scan: s.ScanNotActiveBrokerInterval,
 	}
-	n.API.Properties = make(map[string]string)
+	n.API.Properties = map[string]string{
+		"bindAddress": s.BindAddress, "listenPort": strconv.Itoa(s.NamesrvListenPort), "namesrvListenPort": strconv.Itoa(s.NamesrvListenPort),
+		"kvConfigPath":                    filepath.Join(s.StorePathRootDir, "namesrv", "kvConfig.json"),
+		"serverChannelMaxIdleTimeSeconds": s.texts["serverChannelMaxIdleTimeSeconds"],
+	}
 
 	b := &c.Broker
 	b.Cluster, b.Name, b.ID = s.BrokerClusterName, s.BrokerName, s.BrokerID
@@ -65,7 +73,6 @@ func (s *Settings) Node(roles node.Roles) node.Config {
 	s.server(&b.Server)
 
 	for _, e := range s.Effective() {
-		n.API.Properties[e.Key] = e.Value
 		b.API.Properties = append(b.API.Properties, [2]string{e.Key, e.Value})
 	}
 	return c

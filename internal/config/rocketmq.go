@@ -88,6 +88,7 @@ const (
 	whyThreads    = "there are no thread pools to size: each class of requests has its bounded share, and a full one is answered as busy"
 	whyTiered     = "the tiered store is not there yet"
 	whyTimer      = "messages with arbitrary delays are not there yet; a send that asks for one is refused"
+	whyTopics     = "the topics of a broker are always those that it registered last"
 	whyTxn        = "transactional messages are not there yet; a send that asks for one is refused"
 	whyV4         = "RocketMQ itself has left it behind with version 5"
 	whyGone       = "no RocketMQ in use reads it either"
@@ -230,7 +231,7 @@ var java = []struct {
 	{"defaultThreadPoolQueueCapacity", Int32, "10000", whyThreads},
 	{"delayOffsetUpdateVersionStep", Int64, "200", whyDelay},
 	{"deleteConsumeQueueFilesInterval", Int32, "100", whyRecovery},
-	{"deleteTopicWithBrokerRegistration", Bool, "false", whyJava},
+	{"deleteTopicWithBrokerRegistration", Bool, "false", whyTopics},
 	{"disableCallbackExecutor", Bool, "false", whyNetty},
 	{"disableConsumeIfConsumerReadSlowly", Bool, "false", whyMemory},
 	{"disableNettyWorkerGroup", Bool, "false", whyNetty},
@@ -244,7 +245,6 @@ var java = []struct {
 	{"dLegerSelfId", Text, "", whyDledger},
 	{"electMasterMaxRetryCount", Int32, "3", whyController},
 	{"enableAcceleratedRecovery", Bool, "false", whyRocksdb},
-	{"enableAllTopicList", Bool, "true", whyJava},
 	{"enableAsyncReput", Bool, "true", whyThreads},
 	{"enableAutoInSyncReplicas", Bool, "false", whyReplica},
 	{"enableBatchPush", Bool, "false", whyDledger},
@@ -290,7 +290,6 @@ var java = []struct {
 	{"enableSplitMetadata", Bool, "true", whyRegister},
 	{"enableSplitRegistration", Bool, "false", whyRegister},
 	{"enableStatsMetrics", Bool, "true", whyMetrics},
-	{"enableTopicList", Bool, "true", whyJava},
 	{"enableTransactionMetrics", Bool, "true", whyMetrics},
 	{"endTransactionPoolQueueCapacity", Int32, "100000", whyTxn},
 	{"endTransactionThreadPoolNums", Int32, "", whyThreads},
@@ -405,7 +404,6 @@ var java = []struct {
 	{"minLiteTTl", Int64, "900000", whyLmq},
 	{"notifyBrokerRoleChanged", Bool, "true", whyController},
 	{"notifyConsumerIdsChangedEnable", Bool, "true", whyGroup},
-	{"notifyMinBrokerIdChanged", Bool, "false", whyReplica},
 	{"objectStoreAccessKey", Text, "", whyTiered},
 	{"objectStoreBucket", Text, "", whyTiered},
 	{"objectStoreEndpoint", Text, "", whyTiered},
@@ -466,7 +464,6 @@ var java = []struct {
 	{"replicasPerDiskPartition", Int32, "1", whyReplica},
 	{"replyThreadPoolQueueCapacity", Int32, "10000", whyThreads},
 	{"retrieveMessageFromPopRetryTopicV1", Bool, "true", whyPop},
-	{"returnOrderTopicConfigToBroker", Bool, "true", whyJava},
 	{"reviveAckWaitMs", Int64, "180000", whyPop},
 	{"reviveInterval", Int64, "1000", whyPop},
 	{"reviveMaxSlow", Int64, "3", whyPop},
@@ -520,7 +517,6 @@ var java = []struct {
 	{"storePathIndex", Text, "", whyOldPath},
 	{"storeReplyMessageEnable", Bool, "true", whyFixed},
 	{"subscriptionExpiredTimeout", Int64, "600000", whyFixed},
-	{"supportActingMaster", Bool, "false", whyReplica},
 	{"syncBrokerMemberGroupPeriod", Int32, "1000", whyController},
 	{"syncBrokerMetadataPeriod", Int64, "5000", whyController},
 	{"syncControllerMetadataPeriod", Int64, "10000", whyController},

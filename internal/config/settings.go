@@ -22,6 +22,11 @@ type Settings struct {
 	WaitSecondsForService       time.Duration
 	ScanNotActiveBrokerInterval time.Duration
 	OrderMessageEnable          bool
+	ReturnOrderTopicConfig      bool // returnOrderTopicConfigToBroker
+	EnableAllTopicList          bool
+	EnableTopicList             bool
+	SupportActingMaster         bool
+	NotifyMinBrokerIDChanged    bool // notifyMinBrokerIdChanged
 
 	// Files.
 	StorePathRootDir              string

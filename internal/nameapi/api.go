@@ -7,12 +7,14 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sundial-mq/sundial/internal/metric"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/protocol"
 	"github.com/sundial-mq/sundial/internal/remoting"
+	"github.com/sundial-mq/sundial/internal/remoting/client"
 	"github.com/sundial-mq/sundial/internal/remoting/server"
 	"github.com/sundial-mq/sundial/internal/route"
 	"github.com/sundial-mq/sundial/internal/storage/table"
@@ -23,12 +25,15 @@ import (
 type Config struct {
 	// Route is the table's part.
 	Route route.Config
-	// Scan is the time between two looks for silent brokers
-	// (scanNotActiveBrokerInterval). More than 0.
-	Scan time.Duration
-	// OrderMessages adds the settings of ordered topics to routes
-	// (orderMessageEnable).
-	OrderMessages bool
+	// Settings are those that can be changed while running. What was changed by
+	// command is on disk and goes before them.
+	Settings Settings
+	// MaxSettings bounds the bytes of names and values kept for others (KV). More
+	// than 0.
+	MaxSettings int
+	// Client makes the connections to brokers that are told of changes in their
+	// group.
+	Client client.Config
 	// Properties are told to those who ask for the configuration, beside what this
 	// package knows itself.
 	Properties map[string]string
@@ -40,14 +45,14 @@ type Config struct {
 
 // DefaultConfig is RocketMQ's.
 func DefaultConfig() Config {
-	return Config{Route: route.DefaultConfig(), Scan: 5 * time.Second}
+	return Config{Route: route.DefaultConfig(), Settings: DefaultSettings(), MaxSettings: 16 << 20, Client: client.DefaultConfig()}
 }
 
 // Validate names everything that is wrong.
 func (c Config) Validate() error {
-	err := c.Route.Validate()
-	if c.Scan <= 0 {
-		err = errors.Join(err, fmt.Errorf("scanNotActiveBrokerInterval is %v, it must be more than 0", c.Scan))
+	err := errors.Join(c.Route.Validate(), c.Settings.Validate(), c.Client.Validate())
+	if c.MaxSettings <= 0 {
+		err = errors.Join(err, fmt.Errorf("the limit of kept settings is %d bytes, it must be more than 0", c.MaxSettings))
 	}
 	return err
 }
@@ -62,7 +67,13 @@ type API struct {
 	kv     *route.KV
 	file   *table.Document[kvFile]
 	loaded table.Report
-	saving sync.Mutex // orders changes of kv and the saves that belong to them
+	saving sync.Mutex // orders changes of kv and of live, and the saves that belong to them
+
+	live       atomic.Pointer[Settings]
+	changed    map[string]string // settings changed by command; guarded by saving
+	changes    *table.Document[changesFile]
+	lookSooner chan struct{} // capacity 1: the time between two looks changed
+	notices    chan struct{} // holds a token for every notice under way
 
 	read, write *server.Class
 }
@@ -84,7 +95,7 @@ func Open(fs vfs.FS, dir string, cfg Config) (*API, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	a := &API{cfg: cfg, log: cfg.Log}
+	a := &API{cfg: cfg, log: cfg.Log, lookSooner: make(chan struct{}, 1), notices: make(chan struct{}, maxNotices)}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
@@ -96,7 +107,10 @@ func Open(fs vfs.FS, dir string, cfg Config) (*API, error) {
 	if a.file, kept, a.loaded, err = table.Open[kvFile](fs, filepath.Join(dir, "kvConfig.json")); err != nil {
 		return nil, err
 	}
-	a.kv = route.NewKV(kept.Spaces)
+	a.kv = route.NewKV(kept.Spaces, cfg.MaxSettings)
+	if err := a.openSettings(fs, dir); err != nil {
+		return nil, err
+	}
 	// Routes are looked up on the connection's reader: it is a look into memory.
 	a.read = server.NewInline("route", cfg.Metrics)
 	if a.write, err = server.NewClass(server.ClassConfig{Name: "namesrv", Workers: workers, Queue: waiting}, cfg.Metrics); err != nil {
@@ -113,12 +127,14 @@ func (a *API) Routes() *route.Table { return a.routes }
 
 // Run removes silent brokers until ctx is done.
 func (a *API) Run(ctx context.Context) error {
-	tick := time.NewTicker(a.cfg.Scan)
+	tick := time.NewTicker(a.settings().Scan)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-a.lookSooner:
+			tick.Reset(a.settings().Scan)
 		case now := <-tick.C:
 			for _, m := range a.routes.Expire(now) {
 				a.log.Warn("broker is gone: nothing was heard of it", "broker", m.Name, "id", m.ID, "cluster", m.Cluster, "addr", m.Addr)
@@ -126,6 +142,7 @@ func (a *API) Run(ctx context.Context) error {
 					c.Close("nothing was heard of the broker on it")
 				}
 			}
+			a.notifyMinIDs()
 		}
 	}
 }
@@ -177,6 +194,7 @@ func (a *API) handlers() map[protocol.Code]handler {
 		protocol.DeleteKVConfig:                a.deleteKV,
 		protocol.GetKVListByNamespace:          a.listKV,
 		protocol.GetNamesrvConfig:              a.getConfig,
+		protocol.UpdateNamesrvConfig:           a.updateConfig,
 	}
 }
 
@@ -189,11 +207,19 @@ func refuse(r protocol.Request) handler {
 func answering(h handler) server.Handler {
 	return func(_ context.Context, c *server.Conn, req *remoting.Command) *remoting.Command {
 		resp, err := h(c, req)
+		if said, ok := errors.AsType[*protocol.ResponseError](err); ok {
+			return remoting.NewResponse(req, int32(said.Code), said.Remark)
+		}
 		if err != nil {
 			return remoting.NewResponse(req, int32(protocol.CodeOf(err)), err.Error())
 		}
 		return resp
 	}
+}
+
+// answer is a no in RocketMQ's words, which tools show as they are.
+func answer(code protocol.Code, format string, args ...any) error {
+	return &protocol.ResponseError{Code: code, Remark: fmt.Sprintf(format, args...)}
 }
 
 // ok begins an answer that says yes, with header fields from a struct that

@@ -27,12 +27,18 @@ func (a *API) registerBroker(c *server.Conn, req *remoting.Command) (*remoting.C
 		Member: route.Member{
 			Cluster: strings.Clone(h.Cluster), Name: strings.Clone(h.BrokerName), ID: h.BrokerID, Addr: strings.Clone(h.BrokerAddr), Link: c,
 		},
-		HAAddr:       strings.Clone(h.HAServerAddr),
-		ActingMaster: h.ActingMaster != nil && *h.ActingMaster,
-		Old:          h.ActingMaster == nil,
-		Version:      body.Table.DataVersion,
-		Topics:       body.Table.Topics,
-		Mapped:       len(body.Table.MappingInfo) > 0, FilterServers: body.FilterServers,
+		HAAddr:        strings.Clone(h.HAServerAddr),
+		ActingMaster:  h.ActingMaster != nil && *h.ActingMaster,
+		Old:           h.ActingMaster == nil,
+		Version:       body.Table.DataVersion,
+		Topics:        body.Table.Topics,
+		FilterServers: body.FilterServers,
+	}
+	for topic, info := range body.Table.MappingInfo {
+		if r.Mappings == nil {
+			r.Mappings = make(map[string][]byte, len(body.Table.MappingInfo))
+		}
+		r.Mappings[topic] = info
 	}
 	if zone, found := req.Get("__ZONE_NAME"); found {
 		r.Zone = strings.Clone(zone)
@@ -50,8 +56,9 @@ func (a *API) registerBroker(c *server.Conn, req *remoting.Command) (*remoting.C
 		c.OnClose(func() { a.linkClosed(c) })
 	}
 	a.tell(r, out)
+	a.notifyMinIDs()
 	resp := ok(req, &protocol.RegisterBrokerResponse{HAServerAddr: out.MasterHAAddr, MasterAddr: out.MasterAddr}, nil)
-	if order := a.kv.Namespace(route.NamespaceOrder); len(order) > 0 {
+	if order := a.kv.Namespace(route.NamespaceOrder); len(order) > 0 && a.settings().ReturnOrder {
 		resp.Body = protocol.EncodeBody(&protocol.KVTable{Table: order})
 	}
 	return resp, nil
@@ -60,6 +67,9 @@ func (a *API) registerBroker(c *server.Conn, req *remoting.Command) (*remoting.C
 // tell logs what is new about a registration.
 func (a *API) tell(r *route.Registration, out route.Outcome) {
 	log := a.log.With("broker", r.Name, "id", r.ID, "cluster", r.Cluster, "addr", r.Addr)
+	if out.Was.Name != "" {
+		log.Warn("another broker was at this address and is forgotten: one process has one name", "was", out.Was.Name, "wasID", out.Was.ID, "wasCluster", out.Was.Cluster)
+	}
 	switch {
 	case out.Ignored:
 		log.Warn("registration ignored: a later incarnation of this broker is registered from elsewhere")
@@ -76,6 +86,7 @@ func (a *API) linkClosed(c *server.Conn) {
 	for _, m := range a.routes.LinkClosed(c) {
 		a.log.Warn("broker is gone: its connection ended", "broker", m.Name, "id", m.ID, "cluster", m.Cluster, "addr", m.Addr)
 	}
+	a.notifyMinIDs()
 }
 
 func (a *API) unregisterBroker(_ *server.Conn, req *remoting.Command) (*remoting.Command, error) {
@@ -86,6 +97,7 @@ func (a *API) unregisterBroker(_ *server.Conn, req *remoting.Command) (*remoting
 	if a.routes.Unregister(route.Member{Cluster: h.Cluster, Name: h.BrokerName, ID: h.BrokerID, Addr: h.BrokerAddr}) {
 		a.log.Info("broker said goodbye", "broker", h.BrokerName, "id", h.BrokerID, "cluster", h.Cluster, "addr", h.BrokerAddr)
 	}
+	a.notifyMinIDs()
 	return ok(req, nil, nil), nil
 }
 

@@ -163,6 +163,7 @@ type exchange struct {
 	Case      string            `json:"case"`
 	Request   string            `json:"request"`
 	Code      int32             `json:"code"`
+	Remark    string            `json:"remark"`
 	ExtFields map[string]string `json:"extFields"`
 	Body      *string           `json:"body"`
 }
@@ -173,51 +174,30 @@ type exchange struct {
 func TestAnswersOfRocketMQ(t *testing.T) {
 	t.Parallel()
 	differs := map[string]int32{ // code that we answer on purpose
-		"namesrv: route, no topic":           int32(protocol.InvalidParameter), // the field is missing
-		"namesrv: update config":             int32(protocol.RequestCodeNotSupported),
-		"namesrv: update config, black list": int32(protocol.RequestCodeNotSupported),
-		"namesrv: update config back":        int32(protocol.RequestCodeNotSupported),
+		"namesrv: route, no topic": int32(protocol.InvalidParameter), // the field is missing
 		// These came without a version, for which RocketMQ reads another body.
 		"namesrv: register, one topic": int32(protocol.SystemError),
 	}
 	otherBody := map[string]bool{
-		"namesrv: route with order conf":             true, // that setting cannot be changed while running
-		"namesrv: data version":                      true, // of another moment
-		"namesrv, version 513: cluster info":         true, // RocketMQ keeps a group without members
-		"namesrv: register, one topic":               true,
-		"namesrv: wipe write perm":                   true,
-		"namesrv, version 513: register, two topics": true, // the settings of the ordered topic
+		"namesrv: data version":              true, // of another moment
+		"namesrv, version 513: cluster info": true, // RocketMQ keeps a group without members
+		"namesrv: register, one topic":       true,
+		"namesrv: wipe write perm":           true,
+		"namesrv: add write perm":            true,
 	}
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, memfs.New(1), DefaultConfig())
 		defer h.stop()
 		broker := h.dial()
 		defer func() { broker.Close(); <-broker.Done() }()
-		raw, err := os.ReadFile("testdata/exchanges.jsonl")
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(bytes.NewReader(raw))
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			var x exchange
-			if err := json.Unmarshal(lines.Bytes(), &x); err != nil {
-				t.Fatal(err)
-			}
-			frame, err := hex.DecodeString(x.Request)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var req remoting.Command
-			if err := remoting.Decode(frame, &req); err != nil {
-				t.Fatalf("%s: %v", x.Case, err)
-			}
+		for _, x := range exchanges(t, "testdata/exchanges.jsonl") {
+			req := x.command(t)
 			conn := broker
 			ofBroker := strings.HasPrefix(x.Case, "broker-a registers")
 			if !ofBroker {
 				conn = h.dial()
 			}
-			resp, err := conn.Call(t.Context(), &req)
+			resp, err := conn.Call(t.Context(), req)
 			if err != nil {
 				t.Fatalf("%s: %v", x.Case, err)
 			}
@@ -237,10 +217,15 @@ func TestAnswersOfRocketMQ(t *testing.T) {
 			if x.Body != nil && !otherBody[x.Case] && !sameJSON(t, string(resp.Body), *x.Body) {
 				t.Errorf("%s: body %s\nwant %s", x.Case, resp.Body, *x.Body)
 			}
-			for name := range x.ExtFields {
-				if _, found := resp.Get(name); !found {
-					t.Errorf("%s: field %s is missing", x.Case, name)
+			for name, value := range x.ExtFields {
+				got, found := resp.Get(name)
+				counted := strings.HasSuffix(name, "TopicCount") || otherBody[x.Case]
+				if !found || got != value && !counted {
+					t.Errorf("%s: field %s is %q %v, want %q", x.Case, name, got, found, value)
 				}
+			}
+			if x.Remark != "" && x.Remark != "not set any response code" && x.Case != "namesrv: unsupported code" && !otherBody[x.Case] && want == x.Code && !strings.Contains(resp.Remark, strings.SplitN(x.Remark, "\n", 2)[0]) {
+				t.Errorf("%s: remark %q, want %q", x.Case, resp.Remark, x.Remark)
 			}
 			// The recorded routes are those of a topic that was made meanwhile.
 			if x.Case == "broker-a registers, 3" {
@@ -251,6 +236,76 @@ func TestAnswersOfRocketMQ(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSlavesAndToolsOfRocketMQ does the same with what a master, its slave and
+// mqadmin said; the two brokers keep their connections.
+func TestSlavesAndToolsOfRocketMQ(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := start(t, memfs.New(1), DefaultConfig())
+		defer h.stop()
+		conns := map[string]*client.Conn{"the master": h.dial(), "the slave": h.dial(), "": h.dial()}
+		for _, x := range exchanges(t, "testdata/slave.jsonl") {
+			conn := conns[""]
+			for who, c := range conns {
+				if who != "" && strings.HasPrefix(x.Case, who) {
+					conn = c
+				}
+			}
+			req := x.command(t)
+			resp, err := conn.Call(t.Context(), req)
+			if err != nil {
+				t.Fatalf("%s: %v", x.Case, err)
+			}
+			if resp.Code != x.Code {
+				t.Errorf("%s: code %d %s, want %d", x.Case, resp.Code, resp.Remark, x.Code)
+			}
+			if x.Body != nil && !sameJSON(t, string(resp.Body), *x.Body) {
+				t.Errorf("%s: body %s\nwant %s", x.Case, resp.Body, *x.Body)
+			}
+			for name, value := range x.ExtFields {
+				if got, found := resp.Get(name); !found || got != value && !strings.HasSuffix(name, "TopicCount") {
+					t.Errorf("%s: field %s is %q %v, want %q", x.Case, name, got, found, value)
+				}
+			}
+		}
+		for _, c := range conns {
+			c.Close()
+			<-c.Done()
+		}
+	})
+}
+
+func exchanges(t *testing.T, file string) (all []exchange) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(bytes.NewReader(raw))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var x exchange
+		if err := json.Unmarshal(lines.Bytes(), &x); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, x)
+	}
+	return all
+}
+
+func (x *exchange) command(t *testing.T) *remoting.Command {
+	t.Helper()
+	frame, err := hex.DecodeString(x.Request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := &remoting.Command{}
+	if err := remoting.Decode(frame, req); err != nil {
+		t.Fatalf("%s: %v", x.Case, err)
+	}
+	return req
 }
 
 // sameJSON compares bodies whatever the order of members and of names in lists.
@@ -444,7 +499,7 @@ func TestRocketMQsSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := DefaultConfig()
-	cfg.OrderMessages = true
+	cfg.Settings.OrderMessages = true
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, fs, cfg)
 		defer h.stop()

@@ -1,6 +1,7 @@
 package nameapi
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,7 +28,11 @@ func (a *API) getRoute(_ *server.Conn, req *remoting.Command) (*remoting.Command
 		if now := time.Now(); !a.routes.Ready(now) {
 			return nil, fmt.Errorf("%w: name server not ready: no broker has registered since it started (asked for topic %s)", mq.ErrSystem, h.Topic)
 		}
-		return nil, fmt.Errorf("%w: No topic route info in name server for the topic: %s", mq.ErrNoTopic, h.Topic)
+		return nil, answer(protocol.TopicNotExist, "No topic route info in name server for the topic: %s", h.Topic)
+	}
+	live := a.settings()
+	if live.ActingMaster {
+		r = r.WithActingMasters(h.Topic)
 	}
 	if mode, _ := req.Get("__ZONE_MODE"); mode == "true" {
 		if zone, _ := req.Get("__ZONE_NAME"); zone != "" {
@@ -42,8 +47,14 @@ func (a *API) getRoute(_ *server.Conn, req *remoting.Command) (*remoting.Command
 		body.Queues = append(body.Queues, protocol.RouteQueues{
 			BrokerName: q.Broker, Perm: int32(q.Perm), ReadQueues: q.Read, SysFlag: q.SysFlag, WriteQueues: q.Write,
 		})
+		if q.Mapping != nil {
+			if body.Mappings == nil {
+				body.Mappings = map[string]json.RawMessage{}
+			}
+			body.Mappings[q.Broker] = q.Mapping
+		}
 	}
-	if a.cfg.OrderMessages {
+	if live.OrderMessages {
 		body.OrderConf, _ = a.kv.Get(route.NamespaceOrder, h.Topic)
 	}
 	return ok(req, nil, body), nil
@@ -75,6 +86,9 @@ func (a *API) getMemberGroup(_ *server.Conn, req *remoting.Command) (*remoting.C
 }
 
 func (a *API) getTopics(_ *server.Conn, req *remoting.Command) (*remoting.Command, error) {
+	if !a.settings().AllTopicList {
+		return nil, answer(protocol.SystemError, "disable: enableAllTopicList is false")
+	}
 	return ok(req, nil, &protocol.TopicList{Topics: a.routes.Topics(nil)}), nil
 }
 
@@ -83,13 +97,22 @@ func (a *API) getTopicsOfCluster(_ *server.Conn, req *remoting.Command) (*remoti
 	if err := protocol.DecodeFields(req.Fields, &h); err != nil {
 		return nil, err
 	}
+	if !a.settings().TopicList {
+		return nil, errTopicList
+	}
 	topics, _ := a.routes.TopicsOf(h.Cluster) // RocketMQ has an empty list for an unknown one
 	return ok(req, nil, &protocol.TopicList{Topics: topics}), nil
 }
 
+// errTopicList is the answer to lists of topics that are switched off.
+var errTopicList = answer(protocol.SystemError, "disable: enableTopicList is false")
+
 // getSystemTopics lists the names of clusters and brokers, which are topics,
 // too.
 func (a *API) getSystemTopics(_ *server.Conn, req *remoting.Command) (*remoting.Command, error) {
+	if !a.settings().TopicList {
+		return nil, errTopicList
+	}
 	var body protocol.TopicList
 	for cluster, names := range a.routes.Clusters() {
 		body.Topics = append(append(body.Topics, cluster), names...)
@@ -113,6 +136,9 @@ const (
 
 func (a *API) unitTopics(keep func(sysFlag int32) bool) handler {
 	return func(_ *server.Conn, req *remoting.Command) (*remoting.Command, error) {
+		if !a.settings().TopicList {
+			return nil, errTopicList
+		}
 		topics := a.routes.Topics(func(q route.Queues) bool { return keep(q.SysFlag) })
 		return ok(req, nil, &protocol.TopicList{Topics: topics}), nil
 	}
@@ -140,6 +166,13 @@ func (a *API) registerTopic(_ *server.Conn, req *remoting.Command) (*remoting.Co
 	for _, q := range body.Queues {
 		queues = append(queues, route.Queues{Broker: q.BrokerName, Perm: mq.Perm(q.Perm), Read: q.ReadQueues, Write: q.WriteQueues, SysFlag: q.SysFlag})
 	}
-	a.routes.AddTopic(strings.Clone(h.Topic), queues)
+	if err := mq.ValidTopic(h.Topic); err != nil {
+		return nil, err
+	}
+	if n, err := a.routes.AddTopic(strings.Clone(h.Topic), queues); err != nil {
+		return nil, err
+	} else if n < len(queues) {
+		a.log.Warn("topic registered by hand, not for brokers that are not here", "topic", h.Topic, "brokers", n, "asked", len(queues))
+	}
 	return ok(req, nil, nil), nil
 }

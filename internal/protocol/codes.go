@@ -73,6 +73,7 @@ const (
 	GetHasUnitSubUnUnitTopicList         Code = 313
 	CloneGroupOffset                     Code = 314
 	GetBrokerConsumeStats                Code = 317
+	UpdateNamesrvConfig                  Code = 318
 	GetNamesrvConfig                     Code = 319
 	SendBatchMessage                     Code = 320
 	QueryConsumeQueue                    Code = 321
@@ -88,6 +89,7 @@ const (
 	LitePullMessage                      Code = 361
 	GetBrokerMemberGroup                 Code = 901
 	BrokerHeartbeat                      Code = 904
+	NotifyMinBrokerIDChange              Code = 905
 )
 
 // Request codes of our own: what RocketMQ's tools have no word for. Transactions
@@ -238,7 +240,7 @@ var requests = []Request{
 	{315, "VIEW_BROKER_STATS_DATA", Broker, whyStats},
 	{316, "CLEAN_UNUSED_TOPIC", Broker, whySelf},
 	{GetBrokerConsumeStats, "GET_BROKER_CONSUME_STATS", Broker, ""},
-	{318, "UPDATE_NAMESRV_CONFIG", NameServer, whyConfig},
+	{UpdateNamesrvConfig, "UPDATE_NAMESRV_CONFIG", NameServer, ""},
 	{GetNamesrvConfig, "GET_NAMESRV_CONFIG", NameServer, ""},
 	{SendBatchMessage, "SEND_BATCH_MESSAGE", Broker, ""},
 	{QueryConsumeQueue, "QUERY_CONSUME_QUEUE", Broker, ""},
@@ -267,7 +269,7 @@ var requests = []Request{
 	{902, "ADD_BROKER", Container, whyContainer},
 	{903, "REMOVE_BROKER", Container, whyContainer},
 	{BrokerHeartbeat, "BROKER_HEARTBEAT", NameServer, ""},
-	{905, "NOTIFY_MIN_BROKER_ID_CHANGE", Broker, whyReplica},
+	{NotifyMinBrokerIDChange, "NOTIFY_MIN_BROKER_ID_CHANGE", Broker, whyReplica},
 	{906, "EXCHANGE_BROKER_HA_INFO", Broker, whyReplica},
 	{907, "GET_BROKER_HA_STATUS", Broker, whyReplica},
 	{908, "RESET_MASTER_FLUSH_OFFSET", Broker, whyReplica},

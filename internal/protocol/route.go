@@ -1,5 +1,7 @@
 package protocol
 
+import "encoding/json"
+
 // TopicHeader is a header that names a topic: of GET_ROUTEINFO_BY_TOPIC (105)
 // and of several broker requests.
 type TopicHeader struct {
@@ -14,6 +16,8 @@ type Route struct {
 	FilterServers Map[string, []string] `json:"filterServerTable"`
 	OrderConf     string                `json:"orderTopicConf,omitempty"`
 	Queues        Set[RouteQueues]      `json:"queueDatas"`
+	// Mappings are of static topics, by broker (topicQueueMappingByBroker).
+	Mappings map[string]json.RawMessage `json:"topicQueueMappingByBroker,omitempty"`
 }
 
 // RouteBroker is a broker group in a route (BrokerData): addresses by broker
@@ -115,4 +119,14 @@ type KVResponse struct {
 // runtime info of a broker (28).
 type KVTable struct {
 	Table Map[string, string] `json:"table"`
+}
+
+// MinIDChangeHeader is the header of NOTIFY_MIN_BROKER_ID_CHANGE (905), which a
+// name server sends to the brokers of a group.
+type MinIDChangeHeader struct {
+	MinID       *int64  `h:"minBrokerId"`
+	BrokerName  *string `h:"brokerName"`
+	MinAddr     *string `h:"minBrokerAddr"`
+	OfflineAddr *string `h:"offlineBrokerAddr"`
+	HAAddr      *string `h:"haBrokerAddr"`
 }

@@ -81,6 +81,7 @@ var headers = map[Code]struct{ request, response any }{
 	GetSystemTopicListFromNS:             {},
 	GetSystemTopicListFromBroker:         {},
 	GetNamesrvConfig:                     {},
+	UpdateNamesrvConfig:                  {},
 	GetAllProducerInfo:                   {},
 }
 

@@ -64,6 +64,7 @@ func (n *naive) register(r *Registration, now time.Time) bool {
 		return false
 	}
 	known := had != nil && had.addr == r.Addr && had.version == r.Version
+	n.leave(func(m *naiveMember) bool { return m.addr == r.Addr && m.name != r.Name })
 	for other, m := range n.members {
 		if other != key && m.addr == r.Addr {
 			delete(n.members, other) // one address, one id
@@ -125,13 +126,13 @@ func TestModel(t *testing.T) {
 		model := &naive{members: map[string]*naiveMember{}, queues: map[string]map[string]Queues{}}
 		now := start
 		names, ids := rapid.SampledFrom([]string{"a", "b"}), rapid.Int64Range(0, 1)
-		host := rapid.IntRange(1, 2)
+		host := rapid.IntRange(1, 3)
 		topics := []string{"t", "u", "v"}
-		// Addresses are of one broker group, but either id may have them; each
-		// registration comes on the connection of its address.
+		// Any broker may be at any address; each registration comes on the connection
+		// of its address.
 		draw := func(t *rapid.T) (name string, id int64, addr string) {
 			name, id = names.Draw(t, "name"), ids.Draw(t, "id")
-			return name, id, fmt.Sprintf("%s:%d", name, host.Draw(t, "host"))
+			return name, id, fmt.Sprintf("host:%d", host.Draw(t, "host"))
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"register": func(t *rapid.T) {
@@ -153,7 +154,7 @@ func TestModel(t *testing.T) {
 			"goodbye": func(t *rapid.T) {
 				name, id, addr := draw(t)
 				table.Unregister(Member{Cluster: "C", Name: name, ID: id, Addr: addr})
-				model.leave(func(m *naiveMember) bool { return m.addr == addr })
+				model.leave(func(m *naiveMember) bool { return m.addr == addr && m.name == name })
 			},
 			"connection ends": func(t *rapid.T) {
 				_, _, addr := draw(t)
@@ -203,6 +204,13 @@ func TestModel(t *testing.T) {
 				}
 				if got, want := len(table.Members()), len(model.members); got != want {
 					t.Fatalf("%d members, want %d", got, want)
+				}
+				entries := 0
+				for _, byBroker := range model.queues {
+					entries += len(byBroker)
+				}
+				if table.mu.queues != entries {
+					t.Fatalf("%d entries counted, there are %d", table.mu.queues, entries)
 				}
 				if got, want := len(table.Topics(nil)), len(model.queues); got != want {
 					t.Fatalf("%d topics, want %d", got, want)

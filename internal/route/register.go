@@ -2,6 +2,7 @@ package route
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sundial-mq/sundial/internal/mq"
@@ -19,9 +20,9 @@ type Registration struct {
 
 	Version mq.DataVersion
 	Topics  map[string]*mq.TopicConfig
-	// Mapped is whether static topics are among them: their queues are not the
-	// broker's alone, so the set is never taken for whole.
-	Mapped        bool
+	// Mappings are the queue mappings of the static topics among them, as JSON. With
+	// any the set is never taken for whole: their queues are not the broker's alone.
+	Mappings      map[string][]byte
 	Zone          string
 	FilterServers []string
 }
@@ -33,6 +34,7 @@ type Outcome struct {
 	MasterHAAddr string
 	Replaced     string // the address this broker had until now, if it was another
 	Moved        string // the cluster its group was in until now, if it was another
+	Was          Member // the broker that was at this address until now, if it was called otherwise
 	First        bool   // it was not here before
 	Ignored      bool   // a later incarnation of this broker has registered from elsewhere
 }
@@ -42,7 +44,7 @@ type Outcome struct {
 var markers = []string{mq.TopicSelfTest, mq.TopicBenchmark, mq.TopicOffsetMoved, mq.TopicSchedule}
 
 func (r *Registration) whole() bool {
-	if r.Mapped || r.Topics[r.Name] == nil {
+	if len(r.Mappings) > 0 || r.Topics[r.Name] == nil {
 		return false
 	}
 	for _, m := range markers {
@@ -75,6 +77,11 @@ func (t *Table) Register(r *Registration, now time.Time) (Outcome, error) {
 	if len(r.Topics) == 1 && (b == nil || b.Cluster != r.Cluster || b.Addrs[r.ID] == "") {
 		return out, fmt.Errorf("%w: register broker failed: %s[%d] is not known here and says one topic only: it must register all of them first", mq.ErrSystem, r.Name, r.ID)
 	}
+	if err := t.boundLocked(r); err != nil {
+		return out, err
+	}
+	out.Was = t.evictLocked(r)
+	b = t.mu.brokers[r.Name] // may have been the one to go
 	if b != nil && b.Cluster != r.Cluster {
 		// A group is in one cluster: the one that was said last.
 		out.Moved = b.Cluster
@@ -91,6 +98,10 @@ func (t *Table) Register(r *Registration, now time.Time) (Outcome, error) {
 	}
 	b.ActingMaster = r.ActingMaster && !r.Old
 	b.Zone = r.Zone
+	before := none
+	if len(b.Addrs) > 0 {
+		before = b.lowestID()
+	}
 	out.First, out.Replaced = t.settleLocked(b, r, out.First)
 	t.topicsLocked(b, r, out.First)
 
@@ -106,8 +117,48 @@ func (t *Table) Register(r *Registration, now time.Time) (Outcome, error) {
 			out.MasterAddr, out.MasterHAAddr = master, l.haAddr
 		}
 	}
+	if before != none && r.ID < before {
+		t.minChangedLocked(b, "", r.HAAddr)
+	}
 	t.mu.ready = true
 	return out, nil
+}
+
+// boundLocked refuses a registration for which there is no room.
+func (t *Table) boundLocked(r *Registration) error {
+	known := t.mu.lives[place{r.Cluster, r.Addr}] != nil
+	if b := t.mu.brokers[r.Name]; b != nil && b.Addrs[r.ID] != "" {
+		known = true // from another address
+	}
+	if !known && len(t.mu.lives) >= t.cfg.MaxMembers {
+		return fmt.Errorf("%w: register broker failed: the name server knows %d brokers, which is its limit", mq.ErrSystem, len(t.mu.lives))
+	}
+	more := 0
+	for name := range r.Topics {
+		if _, has := t.mu.topics[name][r.Name]; !has {
+			more++
+		}
+	}
+	if more == 0 {
+		return nil
+	}
+	return t.roomLocked(more)
+}
+
+// evictLocked removes whoever else is at the newcomer's address: a process has
+// one name and is in one cluster, the ones it said last.
+func (t *Table) evictLocked(r *Registration) (was Member) {
+	for _, l := range t.mu.lives {
+		if l.Addr == r.Addr && (l.Name != r.Name || l.Cluster != r.Cluster) {
+			if l.Name != r.Name {
+				was = l.Member
+			}
+			if l.Name != r.Name || t.mu.brokers[r.Name] == nil || t.mu.brokers[r.Name].Cluster != l.Cluster {
+				t.removeLocked(l.Member)
+			}
+		}
+	}
+	return was
 }
 
 // settleLocked gives the member its address: one address has one id, one id one
@@ -152,7 +203,7 @@ func (t *Table) topicsLocked(b *Broker, r *Registration, first bool) {
 		if _, has := t.mu.topics[name][r.Name]; has && !changed {
 			continue
 		}
-		q := Queues{Broker: r.Name, Perm: cfg.Perm, Read: cfg.ReadQueues, Write: cfg.WriteQueues, SysFlag: cfg.SysFlag}
+		q := Queues{Broker: r.Name, Perm: cfg.Perm, Read: cfg.ReadQueues, Write: cfg.WriteQueues, SysFlag: cfg.SysFlag, Mapping: r.Mappings[name]}
 		if prime && b.ActingMaster {
 			q.Perm &^= mq.PermWrite
 		}
@@ -187,10 +238,13 @@ func (t *Table) Heartbeat(cluster, addr string, timeout time.Duration, now time.
 }
 
 // Unregister removes a broker that says goodbye, and reports whether it was
-// here.
+// here: not if by now one of another name is at its address.
 func (t *Table) Unregister(m Member) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if l := t.mu.lives[place{m.Cluster, m.Addr}]; l != nil && l.Name != m.Name {
+		return false
+	}
 	return t.removeLocked(m)
 }
 
@@ -227,11 +281,15 @@ func (t *Table) removeLocked(m Member) bool {
 	if b == nil || b.Cluster != m.Cluster {
 		return found
 	}
+	lowest := len(b.Addrs) > 0 && b.Addrs[b.lowestID()] == m.Addr
 	for id, addr := range b.Addrs {
 		if addr == m.Addr {
 			delete(b.Addrs, id)
 			found = true
 		}
+	}
+	if lowest && len(b.Addrs) > 0 {
+		t.minChangedLocked(b, m.Addr, "")
 	}
 	switch {
 	case len(b.Addrs) == 0:
@@ -246,6 +304,47 @@ func (t *Table) removeLocked(m Member) bool {
 		}
 	}
 	return found
+}
+
+// none is no broker's id.
+const none int64 = -1
+
+// MinChange says that another member of a broker group has its lowest id now,
+// and who is to hear of it (NOTIFY_MIN_BROKER_ID_CHANGE).
+type MinChange struct {
+	Broker  string
+	MinID   int64
+	MinAddr string
+	HAAddr  string   // where the newcomer serves slaves; empty when somebody left
+	Offline string   // who left; empty when somebody came
+	Notify  []string // addresses of the members
+}
+
+// maxChanges bounds the changes that nobody took.
+const maxChanges = 1000
+
+func (t *Table) minChangedLocked(b *Broker, offline, haAddr string) {
+	if len(t.mu.changes) >= maxChanges {
+		return
+	}
+	id := b.lowestID()
+	c := MinChange{Broker: b.Name, MinID: id, MinAddr: b.Addrs[id], HAAddr: haAddr, Offline: offline}
+	for other, addr := range b.Addrs {
+		if offline != "" || len(b.Addrs) == 1 || other != id {
+			c.Notify = append(c.Notify, addr)
+		}
+	}
+	slices.Sort(c.Notify)
+	t.mu.changes = append(t.mu.changes, c)
+}
+
+// TakeMinChanges returns the changes since it was called last.
+func (t *Table) TakeMinChanges() []MinChange {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.mu.changes
+	t.mu.changes = nil
+	return c
 }
 
 // dropGroupLocked removes a broker group with its queues.

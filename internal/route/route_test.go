@@ -3,7 +3,9 @@ package route
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -374,9 +376,11 @@ func TestAnswersAreCopies(t *testing.T) {
 
 func TestKV(t *testing.T) {
 	t.Parallel()
-	kv := NewKV(map[string]map[string]string{"ns": {"k": "v"}, "empty": {}})
-	kv.Put("ns", "k2", "v2")
-	kv.Put("other", "k", "w")
+	kv := NewKV(map[string]map[string]string{"ns": {"k": "v"}, "empty": {}}, 24)
+	put := func(namespace, key, value string) error { return kv.Put(namespace, key, value) }
+	if err := errors.Join(put("ns", "k2", "v2"), put("other", "k", "w")); err != nil {
+		t.Error(err)
+	}
 	if v, found := kv.Get("ns", "k"); !found || v != "v" {
 		t.Errorf("%q %v", v, found)
 	}
@@ -385,6 +389,13 @@ func TestKV(t *testing.T) {
 	}
 	if got := fmt.Sprint(kv.All()); got != "map[ns:map[k:v k2:v2]]" {
 		t.Errorf("%s", got)
+	}
+	// 10 bytes are there: ns k v, ns k2 v2.
+	if err := put("ns", "long", "123456789"); !errors.Is(err, mq.ErrSystem) || !strings.Contains(err.Error(), "limit of 24") {
+		t.Errorf("over the limit: %v", err)
+	}
+	if err := errors.Join(put("ns", "long", "12345678"), put("ns", "k", "w"), put("ns", "long", "1"), put("ns", "k", "1234567")); err != nil {
+		t.Errorf("up to the limit, and replaced: %v", err)
 	}
 }
 
@@ -413,7 +424,7 @@ func TestR07RetryTopicIsFoundBeforeTheFirstHeartbeatMakesIt(t *testing.T) {
 	register(t, table, whole(broker("a", 0, "1:1", 1, mq.TopicAutoCreate)), start)
 	register(t, table, whole(broker("b", 0, "2:1", 1, "t")), start)
 	r, found := table.RetryRoute("%RETRY%g")
-	if !found || len(r.Queues) != 1 || r.Queues[0] != (Queues{Broker: "a", Perm: 6, Read: 1, Write: 1}) || len(r.Brokers) != 1 {
+	if !found || len(r.Queues) != 1 || !reflect.DeepEqual(r.Queues[0], Queues{Broker: "a", Perm: 6, Read: 1, Write: 1}) || len(r.Brokers) != 1 {
 		t.Errorf("retry route %+v, found %v; want one queue on a, the one that makes topics", r, found)
 	}
 	for _, topic := range []string{"t", "g", "%DLQ%g", "%RETRY%", "%RETRY%g g"} {

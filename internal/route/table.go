@@ -23,11 +23,17 @@ type Config struct {
 	// WarmUp is how long after the start an absent topic is no news while no broker
 	// has registered. 0 or more.
 	WarmUp time.Duration
+	// MaxMembers bounds the broker processes. More than 0.
+	MaxMembers int
+	// MaxQueues bounds what is known of topics: one for each topic of each broker
+	// group. More than 0.
+	MaxQueues int
 }
 
-// DefaultConfig is RocketMQ's, but that the warm-up is on.
+// DefaultConfig is RocketMQ's, but that the warm-up is on and that there are
+// bounds.
 func DefaultConfig() Config {
-	return Config{Expiry: 120 * time.Second, WarmUp: 45 * time.Second}
+	return Config{Expiry: 120 * time.Second, WarmUp: 45 * time.Second, MaxMembers: 10_000, MaxQueues: 2_000_000}
 }
 
 // Validate names everything that is wrong.
@@ -39,6 +45,12 @@ func (c Config) Validate() error {
 	if c.WarmUp < 0 {
 		errs = append(errs, fmt.Errorf("warm-up is %v, it must not be below 0", c.WarmUp))
 	}
+	if c.MaxMembers <= 0 {
+		errs = append(errs, fmt.Errorf("the limit of brokers is %d, it must be more than 0", c.MaxMembers))
+	}
+	if c.MaxQueues <= 0 {
+		errs = append(errs, fmt.Errorf("the limit of topics is %d, it must be more than 0", c.MaxQueues))
+	}
 	return errors.Join(errs...)
 }
 
@@ -49,6 +61,7 @@ type Queues struct {
 	Read    int32
 	Write   int32
 	SysFlag int32
+	Mapping []byte // JSON of a static topic's queue mapping (TopicQueueMappingInfo), handed on as it came
 }
 
 // Broker is a broker group (BrokerData).
@@ -86,6 +99,31 @@ func (r Route) InZone(zone string) Route {
 	return out
 }
 
+// WithActingMasters is a route as clients see it that know masters only: of a
+// group whose master is gone and whose slaves may stand in for it, the slave
+// with the lowest id is shown as the master. It takes no messages: its queues
+// lack the permission. Topics by which brokers tell each other of their group
+// are shown as they are.
+func (r Route) WithActingMasters(topic string) Route {
+	if strings.HasPrefix(topic, mq.TopicSyncMemberPrefix) {
+		return r
+	}
+	for _, b := range r.Brokers {
+		if _, master := b.Addrs[MasterID]; master || len(b.Addrs) == 0 || !b.ActingMaster {
+			continue
+		}
+		for _, q := range r.Queues {
+			if q.Broker == b.Name && q.Perm&mq.PermWrite == 0 {
+				id := b.lowestID()
+				b.Addrs[MasterID] = b.Addrs[id]
+				delete(b.Addrs, id)
+				break
+			}
+		}
+	}
+	return r
+}
+
 // Member names one broker process.
 type Member struct {
 	Cluster string
@@ -119,7 +157,10 @@ type Table struct {
 		brokers  map[string]*Broker
 		clusters map[string]map[string]bool // cluster, broker name
 		lives    map[place]*live
+		queues   int  // entries of topics, all together
 		ready    bool // a broker has registered
+		warmUp   time.Duration
+		changes  []MinChange // not yet taken
 	}
 }
 
@@ -133,6 +174,7 @@ func New(cfg Config, now time.Time) (*Table, error) {
 	t.mu.brokers = map[string]*Broker{}
 	t.mu.clusters = map[string]map[string]bool{}
 	t.mu.lives = map[place]*live{}
+	t.mu.warmUp = cfg.WarmUp
 	return t, nil
 }
 
@@ -141,7 +183,14 @@ func New(cfg Config, now time.Time) (*Table, error) {
 func (t *Table) Ready(now time.Time) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.mu.ready || now.Sub(t.started) >= t.cfg.WarmUp
+	return t.mu.ready || now.Sub(t.started) >= t.mu.warmUp
+}
+
+// SetWarmUp changes for how long after the start an absent topic is no news.
+func (t *Table) SetWarmUp(d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.mu.warmUp = d
 }
 
 // Route tells where a topic is; found is false when no broker that is here has
@@ -322,6 +371,7 @@ func (t *Table) DeleteTopic(topic, cluster string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if cluster == "" {
+		t.mu.queues -= len(t.mu.topics[topic])
 		delete(t.mu.topics, topic)
 		return
 	}
@@ -330,15 +380,30 @@ func (t *Table) DeleteTopic(topic, cluster string) {
 	}
 }
 
-// AddTopic notes that brokers have a topic, of those that are here.
-func (t *Table) AddTopic(topic string, queues []Queues) {
+// AddTopic notes that brokers have a topic, of those that are here, and returns
+// how many those are.
+func (t *Table) AddTopic(topic string, queues []Queues) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if err := t.roomLocked(len(queues)); err != nil {
+		return 0, err
+	}
+	n := 0
 	for _, q := range queues {
 		if t.mu.brokers[q.Broker] != nil {
 			t.putQueuesLocked(topic, q)
+			n++
 		}
 	}
+	return n, nil
+}
+
+// roomLocked says that there is no room for so many more topics of brokers.
+func (t *Table) roomLocked(more int) error {
+	if t.mu.queues+more <= t.cfg.MaxQueues {
+		return nil
+	}
+	return fmt.Errorf("%w: the name server knows %d topics of brokers, with %d more they are over the limit of %d", mq.ErrSystem, t.mu.queues, more, t.cfg.MaxQueues)
 }
 
 func (t *Table) putQueuesLocked(topic string, q Queues) {
@@ -347,11 +412,17 @@ func (t *Table) putQueuesLocked(topic string, q Queues) {
 		byBroker = map[string]Queues{}
 		t.mu.topics[topic] = byBroker
 	}
+	if _, has := byBroker[q.Broker]; !has {
+		t.mu.queues++
+	}
 	byBroker[q.Broker] = q
 }
 
 func (t *Table) dropQueuesLocked(topic, broker string) {
 	byBroker := t.mu.topics[topic]
+	if _, has := byBroker[broker]; has {
+		t.mu.queues--
+	}
 	delete(byBroker, broker)
 	if len(byBroker) == 0 {
 		delete(t.mu.topics, topic)
