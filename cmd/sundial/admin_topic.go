@@ -199,6 +199,13 @@ func topicDeleteCommand(a *admin) *cobra.Command {
 					return fmt.Sprintf("topic %s is deleted", args[0]), err
 				}})
 			}
+			if a.broker == "" { // else others may have it still
+				forget, err := a.forgetSteps(args[0])
+				if err != nil {
+					return err
+				}
+				steps = append(steps, forget...)
+			}
 			return a.carryOut(cmd, fmt.Sprintf("Delete topic %s, its messages and all groups' progress in it?", args[0]), steps)
 		},
 	}
