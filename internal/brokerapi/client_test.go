@@ -178,7 +178,7 @@ func TestMembersAreToldOfChanges(t *testing.T) {
 	told(one)
 	one.ok(protocol.UnregisterClient, &protocol.UnregisterClientHeader{ClientID: "c@1", ConsumerGroup: "g", ProducerGroup: "pg"}, nil)
 	resp := one.do(protocol.GetConsumerListByGroup, &protocol.ConsumerGroupHeader{ConsumerGroup: "g"}, nil)
-	if resp.Code != int32(protocol.SystemError) || resp.Remark != "system error: no consumer for this group, g" {
+	if resp.Code != int32(protocol.SystemError) || resp.Remark != "no consumer for this group, g" {
 		t.Errorf("an empty group: %d %q", resp.Code, resp.Remark)
 	}
 }

@@ -83,7 +83,7 @@ func (s *sending) fill(res produce.Result, err error) {
 		ans.MsgID, ans.QueueID, ans.QueueOffset, ans.TransactionID = res.MessageID, res.Queue, res.Offset, res.TransactionID
 	}
 	if err != nil {
-		s.resp.Code, s.resp.Remark = int32(protocol.CodeOf(err)), err.Error()
+		s.resp.Code, s.resp.Remark = int32(protocol.CodeOf(err)), protocol.RemarkOf(err)
 		a.traffic.failed.Add(1)
 	}
 	s.resp.Fields = ans.AppendFields(s.fields[:0])

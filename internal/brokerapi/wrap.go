@@ -64,7 +64,7 @@ func finish(ans answer, err error) *remoting.Command {
 
 // refusal is the answer that err means.
 func refusal(err error) *remoting.Command {
-	return &remoting.Command{Language: remoting.Go, Code: int32(protocol.CodeOf(err)), Remark: err.Error()}
+	return &remoting.Command{Language: remoting.Go, Code: int32(protocol.CodeOf(err)), Remark: protocol.RemarkOf(err)}
 }
 
 // serve is what is round every handler: what is known of the connection, and the

@@ -89,7 +89,7 @@ func validName(what, name string, limit int) error {
 		switch {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-', c == '%', c == '|':
 		default:
-			return fmt.Errorf("%w: the specified %s[%s] contains illegal characters, allowing only ^[%%|a-zA-Z0-9_-]+$", ErrInvalid, what, name)
+			return fmt.Errorf("%w: The specified %s: %s, contains illegal characters, allowing only ^[%%|a-zA-Z0-9_-]+$", ErrInvalid, what, name)
 		}
 	}
 	return nil

@@ -211,7 +211,7 @@ func answering(h handler) server.Handler {
 			return remoting.NewResponse(req, int32(said.Code), said.Remark)
 		}
 		if err != nil {
-			return remoting.NewResponse(req, int32(protocol.CodeOf(err)), err.Error())
+			return remoting.NewResponse(req, int32(protocol.CodeOf(err)), protocol.RemarkOf(err))
 		}
 		return resp
 	}

@@ -179,3 +179,20 @@ differs from RocketMQ's on purpose, [COMPATIBILITY.md](COMPATIBILITY.md) says so
 	}
 	return b.String()
 }
+
+func TestRemarksLeaveTheOutcomeToTheCode(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("%w: no route of t", mq.ErrNoTopic), "no route of t"},
+		{fmt.Errorf("asking b: %w: no route of t", mq.ErrNoTopic), "asking b: topic not exist: no route of t"},
+		{mq.ErrNoTopic, "topic not exist"},
+		{errors.New("topic not exist: of another kind"), "topic not exist: of another kind"},
+	} {
+		if got := RemarkOf(tt.err); got != tt.want {
+			t.Errorf("the remark of %q is %q, want %q", tt.err, got, tt.want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package protocol
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/sundial-mq/sundial/internal/mq"
 )
@@ -44,6 +45,19 @@ func CodeOf(err error) Code {
 		}
 	}
 	return SystemError
+}
+
+// RemarkOf is what a client is told about err: its text, without the name of the
+// outcome in front, which the code says already and which RocketMQ's tools print
+// beside it.
+func RemarkOf(err error) string {
+	text := err.Error()
+	for i := range codes {
+		if rest, ok := strings.CutPrefix(text, codes[i].err.Error()+": "); ok && errors.Is(err, codes[i].err) {
+			return rest
+		}
+	}
+	return text
 }
 
 // ResponseError is an answer that says no, as a client sees it. It unwraps to

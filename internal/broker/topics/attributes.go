@@ -48,7 +48,7 @@ func changeAttributes(had map[string]string, list string, made bool) (map[string
 		a, known := attributes[key]
 		switch {
 		case !known:
-			return nil, fmt.Errorf("%w: unsupported topic attribute %s", mq.ErrSystem, key)
+			return nil, fmt.Errorf("%w: unsupported key: %s", mq.ErrSystem, key)
 		case sign == '-' && made:
 			return nil, fmt.Errorf("%w: topic attribute %s cannot be taken from a topic that is being made", mq.ErrSystem, key)
 		case a.fixed && !made:
@@ -70,7 +70,7 @@ func checkAttributes(m map[string]string) error {
 	for key, value := range m {
 		a, known := attributes[key]
 		if !known {
-			return fmt.Errorf("%w: unsupported topic attribute %s", mq.ErrSystem, key)
+			return fmt.Errorf("%w: unsupported key: %s", mq.ErrSystem, key)
 		}
 		if err := a.check(key, value); err != nil {
 			return err
