@@ -171,7 +171,7 @@ func (f *Flow) deliver(h *hands, o *outcome, retry bool) {
 	}
 	h.props = record.AppendWithout(h.props[:0], v.Properties(), mq.PropDelayMillis, mq.PropReceipt)
 	plain := len(h.props)
-	h.props = appendReceipt(h.props, f.store.ID(), o.lane.key.ID, mq.QueueOffset(o.off))
+	h.props = record.AppendReceipt(h.props, receiptOf(f.store.ID(), o.lane.key.ID, mq.QueueOffset(o.off)))
 	if len(h.props) > record.MaxProperties-crcTailSize {
 		// RocketMQ took it without room to spare. It is delivered as it is, and
 		// might come twice if the process is killed in the next seconds.

@@ -148,10 +148,10 @@ func (p *Prior) See(v record.View) {
 		return
 	}
 	value, ok := v.Property(mq.PropReceipt)
-	if r, parsed := parseReceipt(bin.String(value)); ok && parsed && r.queue.Topic == mq.TopicSchedule {
-		if low, ok := p.known(r.queue.ID); ok {
-			if int64(r.offset) >= low {
-				p.receipts = append(p.receipts, seen{v.LogOffset(), end, int64(r.offset), r.queue.ID, p.destID(v), p.storeID(r.store)})
+	if r, parsed := record.ParseReceipt(bin.String(value)); ok && parsed && r.Queue.Topic == mq.TopicSchedule {
+		if low, ok := p.known(r.Queue.ID); ok {
+			if int64(r.Offset) >= low {
+				p.receipts = append(p.receipts, seen{v.LogOffset(), end, int64(r.Offset), r.Queue.ID, p.destID(v), p.storeID(r.Store)})
 			}
 			return
 		}

@@ -124,13 +124,13 @@ func TestTagsCode(t *testing.T) {
 
 func TestReceipt(t *testing.T) {
 	t.Parallel()
-	props := appendReceipt(nil, "store", 17, math.MaxInt64)
+	props := record.AppendReceipt(nil, receiptOf("store", 17, math.MaxInt64))
 	value, _ := record.Property(props, mq.PropReceipt)
-	want := receipt{"store", mq.QueueKey{Topic: mq.TopicSchedule, ID: 17}, math.MaxInt64}
-	if r, ok := parseReceipt(string(value)); !ok || r != want {
+	want := record.Receipt{Store: "store", Queue: mq.QueueKey{Topic: mq.TopicSchedule, ID: 17}, Offset: math.MaxInt64}
+	if r, ok := record.ParseReceipt(string(value)); !ok || r != want {
 		t.Errorf("%q is read as %+v, %v", value, r, ok)
 	}
-	if n := len(appendReceipt(nil, strings.Repeat("s", 36), math.MaxInt32, math.MaxInt64)); n > receiptRoom {
+	if n := len(record.AppendReceipt(nil, receiptOf(strings.Repeat("s", 36), math.MaxInt32, math.MaxInt64))); n > receiptRoom {
 		t.Errorf("a receipt takes %d bytes, room is left for %d", n, receiptRoom)
 	}
 }
@@ -141,8 +141,8 @@ func FuzzParseReceipt(f *testing.F) {
 	f.Add("a b -1 2")
 	f.Add("a b 1 99999999999999999999")
 	f.Fuzz(func(t *testing.T, text string) {
-		r, ok := parseReceipt(text)
-		if ok && (r.offset < 0 || r.queue.ID < 0 || r.store == "" || r.queue.Topic == "") {
+		r, ok := record.ParseReceipt(text)
+		if ok && (r.Offset < 0 || r.Queue.ID < 0 || r.Store == "" || r.Queue.Topic == "") {
 			t.Errorf("%q is read as %+v", text, r)
 		}
 	})

@@ -1,0 +1,48 @@
+package record
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/sundial-mq/sundial/internal/mq"
+)
+
+// Receipt names the waiting record that a message was made from when the broker
+// moved it on, as the value of the property SUNDIAL_RECEIPT:
+//
+//	<store id> <topic> <queue> <offset>
+//
+// The broker takes the property off everything that comes from outside, so it can
+// only be its own, and the message is the proof that the waiting one is done with.
+type Receipt struct {
+	Store  string
+	Queue  mq.QueueKey
+	Offset mq.QueueOffset
+}
+
+// AppendReceipt appends the property to the block props.
+func AppendReceipt(props []byte, r Receipt) []byte {
+	var value [96]byte
+	v := append(value[:0], r.Store...)
+	v = append(v, ' ')
+	v = append(v, r.Queue.Topic...)
+	v = append(v, ' ')
+	v = strconv.AppendInt(v, int64(r.Queue.ID), 10)
+	v = append(v, ' ')
+	v = strconv.AppendInt(v, int64(r.Offset), 10)
+	return AppendProperty(props, mq.PropReceipt, string(v))
+}
+
+// ParseReceipt reads the value of the property. Its strings alias value.
+func ParseReceipt(value string) (r Receipt, ok bool) {
+	parts := strings.Split(value, " ")
+	if len(parts) != 4 {
+		return r, false
+	}
+	id, err1 := strconv.ParseInt(parts[2], 10, 32)
+	off, err2 := strconv.ParseInt(parts[3], 10, 64)
+	if err1 != nil || err2 != nil || id < 0 || off < 0 || parts[0] == "" || parts[1] == "" {
+		return r, false
+	}
+	return Receipt{parts[0], mq.QueueKey{Topic: parts[1], ID: mq.QueueID(id)}, mq.QueueOffset(off)}, true
+}
