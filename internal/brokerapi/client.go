@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/sundial-mq/sundial/internal/broker/clients"
-	"github.com/sundial-mq/sundial/internal/filter"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/protocol"
 	"github.com/sundial-mq/sundial/internal/remoting"
@@ -50,6 +49,7 @@ func (a *API) heartbeat(r *request) (answer, error) {
 	if refused != nil {
 		a.log.Warn("groups of a heartbeat are not served", "client", h.ClientID, "conn", r.conn.String(), "error", refused)
 	}
+	bad := a.badSubscriptions(hb)
 	a.know(r.conn)
 	resend := a.p.Clients.Heartbeat(hb, time.Now())
 	if r.conn.Closed() {
@@ -66,7 +66,30 @@ func (a *API) heartbeat(r *request) (answer, error) {
 		ans.header = &protocol.HeartbeatResponse{SupportsV2: true, SubChange: true}
 		ans.remark = refused.Error()
 	}
+	if bad != nil {
+		ans.remark = errors.Join(refused, bad).Error()
+	}
 	return ans, nil
+}
+
+// badSubscriptions says which subscriptions of a heartbeat cannot be served. They
+// are noted all the same, because the client's other ones are good: its pulls by
+// these are refused with the same reason.
+func (a *API) badSubscriptions(hb *clients.Heartbeat) error {
+	var bad unserved
+	for i := range hb.Consumers {
+		c := &hb.Consumers[i]
+		for j := range c.Subscriptions {
+			s := &c.Subscriptions[j]
+			if err := a.p.Fetch.CheckSubscription(s.Topic, s.Type, s.Expression, s.ClassFilter); err != nil {
+				bad.add(fmt.Errorf("subscription of group %s to topic %s: %w", c.Group, s.Topic, err))
+			}
+		}
+	}
+	if bad.n > 1 {
+		return fmt.Errorf("%d subscriptions cannot be served, the first: %w", bad.n, bad.first)
+	}
+	return bad.first
 }
 
 // unserved counts consumer groups and keeps the first reason: thousands may have
@@ -166,11 +189,7 @@ func (a *API) checkClient(r *request) (answer, error) {
 	if c.Subscription == nil {
 		return answer{}, nil
 	}
-	if t := c.Subscription.ExpressionType; t != "" && t != filter.TAG {
-		return answer{}, fmt.Errorf("%w: the broker does not support consumer to filter message by %s", mq.ErrSystem, t)
-	}
-	_, err := filter.Parse(c.Subscription.ExpressionType, c.Subscription.Expression)
-	return answer{}, err
+	return answer{}, a.p.Fetch.CheckSubscription(c.Subscription.Topic, c.Subscription.ExpressionType, c.Subscription.Expression, c.Subscription.ClassFilterMode)
 }
 
 // lock gives a client the order locks it asks for, as far as others do not hold

@@ -51,10 +51,8 @@ var differs = map[string]struct {
 	"batch, broken body":                      {protocol.MessageIllegal, "a Java exception there"},
 	"batch, empty body":                       {protocol.MessageIllegal, "a Java exception there"},
 	"pull, bad SQL":                           {protocol.SubscriptionParseFailed, "a filter that cannot be read is not the same as none"},
-	"pull, SQL":                               {protocol.SubscriptionParseFailed, "SQL92 filters are not served yet, and unfiltered is not what was asked for"},
 	"query offset, none":                      {protocol.QueryNotFound, "a new group begins where it asked to; RocketMQ sends it to 0 while the queue's first message is in memory (`youngQueueBytes` brings that back)"},
 	"offset, unknown topic":                   {protocol.TopicNotExist, "0 is an offset, not the lack of one"},
-	"check config, bad SQL":                   {protocol.SystemError, "SQL92 filters are not served yet"},
 	"heartbeat, no body":                      {protocol.InvalidParameter, "a Java exception there"},
 }
 

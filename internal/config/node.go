@@ -66,6 +66,7 @@ func (s *Settings) Node(roles node.Roles) node.Config {
 	b.Fetch.MaxMessages, b.Fetch.MaxBytes = s.MaxTransferCountInMemory, s.MaxTransferBytesInMemory
 	b.Fetch.MaxScan = s.MaxScanPerPull
 	b.Fetch.MaxParked, b.Fetch.MaxParkedPerQueue = s.MaxParkedPulls, s.MaxParkedPullsPerQueue
+	b.Fetch.PropertyFilter = s.EnablePropertyFilter
 	b.Fetch.RejectUnknown = s.RejectPullConsumerEnable
 
 	b.Announce.Period, b.Announce.Timeout = s.RegisterNameServerPeriod, s.RegisterBrokerTimeoutMills

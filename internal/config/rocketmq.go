@@ -70,7 +70,7 @@ const (
 	whyDelay      = "delayed messages are delivered at their millisecond, with nothing to tune"
 	whyDledger    = "commit logs of DLedger are not served"
 	whyExt        = "extended consume queues are not served"
-	whyFilter     = "SQL92 filters are not served yet; a consumer that asks for one is told so"
+	whyFilter     = "it belongs to the Bloom filters beside the consume queue, without which filters on properties work here, or lets retries be filtered, which they are not"
 	whyFixed      = "this is decided: Sundial does what RocketMQ does by default, or better without being told"
 	whyGroup      = "each consumer group has its own setting of that name"
 	whyJava       = "it is about files and habits of the Java programs"
@@ -274,7 +274,6 @@ var java = []struct {
 	{"enablePopLog", Bool, "false", whyPop},
 	{"enablePopMessageThreshold", Bool, "false", whyPop},
 	{"enablePopMetrics", Bool, "true", whyMetrics},
-	{"enablePropertyFilter", Bool, "false", whyFilter},
 	{"enableReconnectForGoAway", Bool, "true", whyNetty},
 	{"enableRegisterProducer", Bool, "true", whyFixed},
 	{"enableRemotingMetrics", Bool, "true", whyMetrics},

@@ -89,6 +89,7 @@ type Settings struct {
 	LitePullMessageEnable        bool
 	LongPollingEnable            bool
 	ShortPollingTimeMills        time.Duration
+	EnablePropertyFilter         bool
 	RejectPullConsumerEnable     bool
 	YoungQueueBytes              int64
 	MaxTransferBytesInMemory     int // maxTransferBytesOnMessageInMemory

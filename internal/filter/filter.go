@@ -3,11 +3,35 @@
 //
 // A message passes in two steps: [Filter.MatchCode] looks at the hash in the
 // consume queue, without touching the message, and lets some through that do not
-// belong; [Filter.MatchTags] looks at the text. RocketMQ's broker does the first
-// only and leaves the second to its clients.
+// belong; [Filter.Match] looks at the properties. RocketMQ's broker does only the
+// first for tags and leaves the second to its clients.
 //
-// Expressions of type TAG are served. SQL92 is refused with an error that says
-// so, never passed unfiltered.
+// There are two types of expressions. TAG is a list of tags. SQL92 is a condition
+// on properties:
+//
+//	condition  = conjunction { OR conjunction }
+//	conjunction = factor { AND factor }
+//	factor     = { NOT } predicate
+//	predicate  = operand { tail }
+//	tail       = ( "=" | "<>" | "<" | "<=" | ">" | ">=" ) operand
+//	           | IS [ NOT ] NULL
+//	           | [ NOT ] BETWEEN operand AND operand
+//	           | [ NOT ] IN "(" text { "," text } ")"
+//	           | [ NOT ] ( CONTAINS | STARTSWITH | ENDSWITH ) text
+//	operand    = number | text | TRUE | FALSE | NULL | property
+//	           | ( "+" | "-" | NOT ) operand | "(" condition ")"
+//
+// Keywords may have any case, names of properties are letters of ASCII, digits,
+// _ and $. Texts stand in single quotes, a quote in one is doubled. -- and /* */
+// enclose comments. Logic has three values: what is said of a property that a
+// message does not have, or of one that holds no number where a number is wanted,
+// is neither true nor false, and the message passes only when the whole is true.
+// CONTAINS and its kin are the exception, as in RocketMQ: of a missing property
+// they are false, with NOT and without.
+//
+// An expression that cannot be read is an error with its place
+// ([SyntaxError]), never a filter that passes everything. Length and depth are
+// bounded, so no expression costs more than its length times the messages.
 package filter
 
 import (
@@ -33,18 +57,23 @@ type Filter struct {
 	tags  []string // sorted, without duplicates; empty: everything passes
 	codes []int32  // sorted, without duplicates
 	all   bool
+	sql   *program // of SQL92
 }
 
 // Parse reads an expression. The empty type is TAG; a TAG expression is tags
 // separated by ||, blanks around them not counting, or * or nothing for all
-// messages. The error wraps [mq.ErrSubscriptionParse].
+// messages. SQL92 is in the package comment. The error wraps [mq.ErrSubscriptionParse].
 func Parse(exprType, expr string) (*Filter, error) {
 	switch exprType {
 	case "", TAG:
 	case SQL92:
-		return nil, fmt.Errorf("%w: SQL92 expressions are not served yet, subscribe by tags (expression %.100q)", mq.ErrSubscriptionParse, expr)
+		sql, err := parseSQL(expr)
+		if err != nil {
+			return nil, err
+		}
+		return &Filter{sql: sql}, nil
 	default:
-		return nil, fmt.Errorf("%w: unknown expression type %.100q, use TAG", mq.ErrSubscriptionParse, exprType)
+		return nil, fmt.Errorf("%w: unknown expression type %.100q, use TAG or SQL92", mq.ErrSubscriptionParse, exprType)
 	}
 	if expr = trim(expr); expr == "" || expr == "*" {
 		return &Filter{all: true}, nil
@@ -78,13 +107,17 @@ func trim(s string) string {
 // All reports whether every message passes.
 func (f *Filter) All() bool { return f == nil || f.all }
 
+// SQL reports whether the expression is of type SQL92, so that hashes of tags
+// decide nothing.
+func (f *Filter) SQL() bool { return f != nil && f.sql != nil }
+
 // Tags are the tags of the expression, sorted; the caller must not change them.
 func (f *Filter) Tags() []string { return f.tags }
 
 // MatchCode reports whether a message whose consume queue entry has this tags
 // code may be wanted. RocketMQ compares the low 32 bits.
 func (f *Filter) MatchCode(tagsCode int64) bool {
-	if f == nil || f.all {
+	if f == nil || f.all || f.sql != nil {
 		return true
 	}
 	code := int32(tagsCode)
@@ -95,12 +128,26 @@ func (f *Filter) MatchCode(tagsCode int64) bool {
 	return found
 }
 
-// MatchTags reports whether a message with this TAGS property is wanted; tags
-// is empty for a message that has none. It does not allocate.
-func (f *Filter) MatchTags(tags []byte) bool {
-	if f == nil || f.all {
+// Match reports whether a message with this block of properties is wanted. It
+// does not allocate.
+func (f *Filter) Match(props []byte) bool {
+	switch {
+	case f == nil || f.all:
 		return true
+	case f.sql != nil:
+		return f.sql.match(props)
 	}
+	var tags [1][]byte
+	tagsOnly.collect(props, tags[:])
+	return f.matchTags(tags[0])
+}
+
+// tagsOnly is the program that knows the property TAGS.
+var tagsOnly = &program{names: []string{mq.PropTags}}
+
+// matchTags reports whether a message with this TAGS property is wanted; tags
+// is empty for a message that has none.
+func (f *Filter) matchTags(tags []byte) bool {
 	if len(f.tags) <= 8 {
 		for _, t := range f.tags {
 			if t == string(tags) {

@@ -2,8 +2,6 @@ package fetch
 
 import (
 	"fmt"
-	"strings"
-	"sync"
 
 	"github.com/sundial-mq/sundial/internal/broker/clients"
 	"github.com/sundial-mq/sundial/internal/filter"
@@ -50,7 +48,10 @@ func (f *Flow) subscription(req *Request, group *mq.GroupConfig) (*filter.Filter
 		if f.cfg.RejectUnknown && view == nil && !mq.SystemGroup(req.Group) {
 			return nil, fmt.Errorf("%w: no consumer of group %s is known (rejectPullConsumerEnable is true)", mq.ErrNotSubscribed, req.Group)
 		}
-		return f.filters.parse(req.ExpressionType, req.Subscription)
+		if req.Flag&mq.PullClassFilter != 0 {
+			return nil, errClassFilter(req.Topic)
+		}
+		return f.Filter(req.ExpressionType, req.Subscription)
 	}
 	if view == nil {
 		return nil, fmt.Errorf("%w: no consumer of group %s is known here", mq.ErrNotSubscribed, req.Group)
@@ -69,32 +70,8 @@ func (f *Flow) subscription(req *Request, group *mq.GroupConfig) (*filter.Filter
 		return nil, fmt.Errorf("%w: group %s pulls from topic %s with version %d of its subscription, version %d is known here",
 			mq.ErrSubscriptionStale, req.Group, req.Topic, req.SubVersion, sub.Version)
 	}
-	return f.filters.parse(sub.Type, sub.Expression)
-}
-
-// filters keeps parsed expressions, because every pull brings one.
-type filters struct {
-	mu sync.Mutex
-	m  map[[2]string]*filter.Filter
-}
-
-// maxFilters bounds what is kept; beyond it everything is parsed anew.
-const maxFilters = 4096
-
-func (c *filters) parse(exprType, expr string) (*filter.Filter, error) {
-	k := [2]string{exprType, expr}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if m, ok := c.m[k]; ok {
-		return m, nil
+	if sub.ClassFilter {
+		return nil, errClassFilter(req.Topic)
 	}
-	m, err := filter.Parse(exprType, expr)
-	if err != nil {
-		return nil, err
-	}
-	if c.m == nil || len(c.m) >= maxFilters {
-		c.m = make(map[[2]string]*filter.Filter)
-	}
-	c.m[[2]string{strings.Clone(exprType), strings.Clone(expr)}] = m
-	return m, nil
+	return f.Filter(sub.Type, sub.Expression)
 }

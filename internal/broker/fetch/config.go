@@ -33,16 +33,18 @@ type Config struct {
 	MaxParkedPerQueue int
 	// Workers is how many goroutines serve woken pulls.
 	Workers int
+	// PropertyFilter serves SQL92 expressions (enablePropertyFilter).
+	PropertyFilter bool
 	// RejectUnknown refuses pulls of groups that no consumer has told of
 	// (rejectPullConsumerEnable).
 	RejectUnknown bool
 }
 
-// DefaultConfig is RocketMQ's where it has a value.
+// DefaultConfig is RocketMQ's where it has a value, but for SQL92, which is on.
 func DefaultConfig() Config {
 	return Config{
 		Perm: mq.PermRead | mq.PermWrite, LitePull: true, LongPolling: true, ShortPolling: time.Second, MaxSuspend: 5 * time.Minute,
-		MaxMessages: 32, MaxBytes: 256 << 10, MaxScan: 800, MaxParked: 200_000, MaxParkedPerQueue: 20_000, Workers: 2,
+		MaxMessages: 32, MaxBytes: 256 << 10, MaxScan: 800, MaxParked: 200_000, MaxParkedPerQueue: 20_000, Workers: 2, PropertyFilter: true,
 	}
 }
 

@@ -7,7 +7,8 @@
 // correction (below the start: the start; beyond the end: the end, never 0);
 // done is called exactly once for each pull; a parked pull costs a small struct
 // and no goroutine, is woken by the arrival itself and times out when it asked
-// to. The offset a pull brings along is committed once, in the first run.
+// to. What arrives and does not pass its filter leaves it parked, and is not
+// looked at again. The offset a pull brings along is committed once, in the first run.
 //
 // Parked pulls live in memory only: after a crash clients ask again.
 package fetch

@@ -123,7 +123,7 @@ func (f *Flow) Run(ctx context.Context) error {
 	return err
 }
 
-// again runs a parked pull for the last time. The registers are asked anew: the
+// again looks once more for a parked pull. The registers are asked anew: the
 // topic may be gone, the subscription another.
 func (f *Flow) again(p *parked) {
 	match, about, err := f.allow(p.req)
@@ -131,7 +131,28 @@ func (f *Flow) again(p *parked) {
 		p.done(Result{}, err)
 		return
 	}
-	p.done(f.look(p.req, match, about))
+	res, err := f.look(p.req, match, about)
+	if err == nil && f.waitOn(p, match, res) {
+		return
+	}
+	p.done(res, err)
+}
+
+// waitOn parks a pull once more that what arrived was not for: its filter passed
+// nothing up to the end of the queue, and it has time left. An answer would only
+// make the client ask again.
+func (f *Flow) waitOn(p *parked, match *filter.Filter, res Result) bool {
+	if res.Status != Filtered || res.Next < res.Max || !time.Now().Before(p.deadline) {
+		return false
+	}
+	p.match, p.req.Offset = match, res.Next
+	if f.lot.park(p) != nil {
+		return false
+	}
+	if f.store.MaxOffset(p.key) > p.req.Offset {
+		f.lot.wake(p)
+	}
+	return true
 }
 
 // about is what an answer tells besides its messages.
@@ -152,11 +173,10 @@ func (f *Flow) look(req *Request, match *filter.Filter, a about) (Result, error)
 	var matchCode func(int64) bool
 	var matchRecord func(record.View) bool
 	if !match.All() {
-		matchCode = match.MatchCode
-		matchRecord = func(v record.View) bool {
-			tags, _ := v.Property(mq.PropTags)
-			return match.MatchTags(tags)
+		if !match.SQL() {
+			matchCode = match.MatchCode
 		}
+		matchRecord = func(v record.View) bool { return match.Match(v.Properties()) }
 	}
 	got := f.store.Fetch(storage.FetchRequest{
 		Queue: key, From: req.Offset, MaxCount: max(1, min(int(req.Max), f.cfg.MaxMessages)), MaxBytes: f.cfg.MaxBytes,

@@ -316,9 +316,6 @@ func TestFilterByTextAfterHash(t *testing.T) {
 		if a := <-b.pull(Request{Subscription: "none"}); a.Status != Filtered || a.Next != 4 {
 			t.Errorf("%+v", a)
 		}
-		if a := <-b.pull(Request{Subscription: "a > 1", ExpressionType: "SQL92"}); !errors.Is(a.err, mq.ErrSubscriptionParse) {
-			t.Errorf("SQL92: %+v", a)
-		}
 	})
 }
 
