@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -30,22 +31,7 @@ A file that serve would refuse is refused here too, with everything that is wron
 	}
 	s.register(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
-	cmd.AddCommand(&cobra.Command{
-		Use:   "check FILE",
-		Short: "Say what is wrong with a configuration file, or that it is good",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			all, err := config.Load(args[0], config.Input{})
-			if err != nil {
-				return &usageError{listed(err)}
-			}
-			for _, w := range all.Warnings {
-				fmt.Fprintln(cmd.OutOrStdout(), w)
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is good\n", args[0])
-			return nil
-		},
-	}, &cobra.Command{
+	cmd.AddCommand(configCheckCommand(), &cobra.Command{
 		Use:   "explain KEY",
 		Short: "Say what a key of RocketMQ's or ours does, its values and its default",
 		Args:  cobra.ExactArgs(1),
@@ -58,6 +44,31 @@ A file that serve would refuse is refused here too, with everything that is wron
 			return nil
 		},
 	})
+	return cmd
+}
+
+func configCheckCommand() *cobra.Command {
+	var s settings
+	cmd := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Say what is wrong with a configuration file, or that it is good",
+		Long: `Reads FILE as serve -c FILE would. In the file of a node that is name server only,
+as RocketMQ's namesrv.conf, listenPort is the name server's: say --roles namesrv.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s.file = args[0]
+			all, roles, err := s.read()
+			if err != nil {
+				return err
+			}
+			for _, w := range all.Warnings {
+				fmt.Fprintln(cmd.OutOrStdout(), w)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is good, for a node that is %s\n", args[0], strings.ReplaceAll(roles.String(), ",", " and "))
+			return nil
+		},
+	}
+	s.registerRoles(cmd.Flags())
 	return cmd
 }
 

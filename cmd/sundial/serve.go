@@ -6,12 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -31,14 +27,14 @@ func serveCommand() *cobra.Command {
 
 Without a configuration file it listens on the loopback address only: open it with
 --listen. With -c it reads RocketMQ's broker.conf and listens where that says, by
-default on all addresses. A broker for name servers that run elsewhere:
+default on all addresses. A broker for name servers that run elsewhere, without one here:
 
-  sundial serve --roles broker --namesrv HOST:PORT
+  sundial serve --namesrv HOST:PORT
 
 SIGTERM and Ctrl-C stop it clean; a second one, a second later or more, at once.`,
 		Example: `  sundial serve --listen 0.0.0.0 --data /var/lib/sundial
   sundial serve -c /etc/rocketmq/broker.conf
-  sundial serve --port-offset 100 --data ./second --roles broker -n 127.0.0.1:9876`,
+  sundial serve --port-offset 100 --data ./second -n 127.0.0.1:9876`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			tuneRuntime()
@@ -82,7 +78,7 @@ func hint(cfg node.Config, err error) error {
 	case damaged:
 		return errors.New("\"sundial store verify --accept-damage DIR\" shows what is left; docs/OPERATION.md, Damage, says how to go on")
 	case node.PortInUse(err) && cfg.Roles.Has(node.NameServer) && cfg.Roles.Has(node.Broker) && strings.Contains(err.Error(), "namesrvListenPort"):
-		return errors.New("if that program is the name server to register with, run the broker alone: --roles broker --namesrv HOST:PORT")
+		return errors.New("if that program is the name server to register with, run the broker alone: --namesrv HOST:PORT")
 	}
 	return nil
 }
@@ -110,7 +106,11 @@ func banner(out io.Writer, cfg node.Config, n *node.Node, took time.Duration, s 
 		}
 		line("", "clients are told %s", at.Broker)
 		if len(at.NameServers) > 0 {
-			line("", "registers with %s", strings.Join(at.NameServers, ", "))
+			none := ""
+			if !cfg.Roles.Has(node.NameServer) && s.roles == "" {
+				none = ", and there is no name server here (--roles namesrv,broker starts one)"
+			}
+			line("", "registers with %s%s", strings.Join(at.NameServers, ", "), none)
 		}
 		flush := "asynchronous: a power loss may take the last moments (flushDiskType=SYNC_FLUSH waits for the disk)"
 		if b.Store.SyncFlush {
@@ -150,14 +150,6 @@ func next(out io.Writer, cfg node.Config, at node.Addresses) {
 	fmt.Fprintf(out, "  sundial admin cluster -n %s\n", names[0])
 }
 
-// mayBeOne reports whether own may be one of the name servers: their hosts have many names, so its port decides.
-func mayBeOne(names []string, own netip.AddrPort) bool {
-	return slices.ContainsFunc(names, func(n string) bool {
-		_, port, err := net.SplitHostPort(n)
-		return err == nil && port == strconv.Itoa(int(own.Port()))
-	})
-}
-
 // addressWarnings say who cannot reach the broker.
 func addressWarnings(cfg node.Config, at node.Addresses) []string {
 	var w []string
@@ -170,7 +162,7 @@ func addressWarnings(cfg node.Config, at node.Addresses) []string {
 	switch own := at.NameServer.String(); {
 	case len(at.NameServers) == 0:
 		w = append(w, "the broker registers with no name server, so no client finds it: name some with --namesrv (namesrvAddr)")
-	case cfg.Roles.Has(node.NameServer) && len(cfg.Broker.NameServers) > 0 && !mayBeOne(at.NameServers, at.NameServer):
+	case cfg.Roles.Has(node.NameServer) && len(cfg.Broker.NameServers) > 0 && !mayBeHere(at.NameServers, int(at.NameServer.Port())):
 		w = append(w, fmt.Sprintf("the broker registers with %s, not with the name server %s of this process, which knows nothing of it: leave that out with --roles broker", strings.Join(at.NameServers, ", "), own))
 	}
 	listen, told := at.Listen.Addr(), at.Broker.Addr()
