@@ -42,7 +42,7 @@ has the command for each of mqadmin's.`,
 	// These fail only for flags that are not there.
 	_ = cmd.RegisterFlagCompletionFunc("broker", a.flagCompletion("broker"))
 	_ = cmd.RegisterFlagCompletionFunc("cluster", a.flagCompletion("cluster"))
-	cmd.AddCommand(clusterCommand(a), namesrvCommand(a), brokerCommand(a), topicCommand(a), groupCommand(a), messageCommand(a), offsetCommand(a), delayCommand(a), dlqCommand(a))
+	cmd.AddCommand(clusterCommand(a), namesrvCommand(a), brokerCommand(a), topicCommand(a), groupCommand(a), messageCommand(a), delayCommand(a), dlqCommand(a))
 	return cmd
 }
 
@@ -83,8 +83,12 @@ func (a *admin) open(cmd *cobra.Command) error {
 // askNames asks the name servers in turn; the first that answers counts.
 func (a *admin) askNames(ctx context.Context, code protocol.Code, header, body any) error {
 	var errs []error
-	for addr := range strings.FieldsFuncSeq(a.namesrv, func(r rune) bool { return r == ';' || r == ',' }) {
-		err := a.askBody(ctx, strings.TrimSpace(addr), code, header, body)
+	addrs, err := a.nameServers()
+	if err != nil {
+		return err
+	}
+	for _, addr := range addrs {
+		err := a.askBody(ctx, addr, code, header, body)
 		if _, answered := errors.AsType[*protocol.ResponseError](err); err == nil || answered {
 			return err
 		}
@@ -179,6 +183,13 @@ func (a *admin) route(ctx context.Context, topic string) (*protocol.Route, error
 		return nil, notFound("no broker has topic %s%s", topic, a.meant(ctx, "topic", topic))
 	}
 	return &r, err
+}
+
+// topicTable asks one broker for its topics.
+func (a *admin) topicTable(ctx context.Context, m member) (*protocol.TopicTable, error) {
+	var t protocol.TopicTable
+	err := a.askBody(ctx, m.Addr, protocol.GetAllTopicConfig, &protocol.TopicPageHeader{}, &t)
+	return &t, err
 }
 
 // groupTable asks one broker for its groups.

@@ -4,173 +4,279 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"slices"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
-	"github.com/sundial-mq/sundial/internal/bin"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/protocol"
 	"github.com/sundial-mq/sundial/internal/record"
-	"github.com/sundial-mq/sundial/internal/remoting"
 )
 
-// Properties of dead letters and of their replays.
+// Properties of dead letters and of their redrives.
 const (
 	propDeadReason = "SUNDIAL_DEAD_REASON"
+	propDeadTopic  = "DLQ_ORIGIN_TOPIC"
+	propDeadID     = "DLQ_ORIGIN_MESSAGE_ID"
 	propReplayOf   = "REPLAY_OF" // offset message id of the dead letter that was put back
 )
 
 func dlqCommand(a *admin) *cobra.Command {
-	cmd := &cobra.Command{Use: "dlq", Short: "List dead letters of a group, and put them back"}
-	cmd.AddCommand(dlqListCommand(a), dlqRedriveCommand(a))
+	cmd := &cobra.Command{Use: "dlq", Short: "Look at the dead letters of consumer groups, and put them back"}
+	cmd.AddCommand(dlqListCommand(a), dlqShowCommand(a), dlqRedriveCommand(a), dlqPurgeCommand(a))
 	return cmd
 }
 
-// dead reads the newest dead letters of a group on one broker, oldest first.
-func (a *admin) dead(ctx context.Context, m member, group string, most int) ([]messageView, error) {
-	topic := mq.DLQTopic(group)
-	var end, begin protocol.OffsetResponse
-	h := &protocol.QueueHeader{Topic: topic}
-	if err := a.askFields(ctx, m.Addr, protocol.GetMaxOffset, h, &end); err != nil {
-		if errors.Is(err, mq.ErrNoTopic) {
-			return nil, nil
-		}
-		return nil, err
-	}
-	if err := a.askFields(ctx, m.Addr, protocol.GetMinOffset, h, &begin); err != nil {
-		return nil, err
-	}
-	from := begin.Offset
-	if most > 0 {
-		from = max(from, end.Offset-int64(most))
-	} else {
-		most = int(end.Offset - from)
-	}
-	return a.read(ctx, m.Addr, topic, 0, mq.QueueOffset(from), most)
+// deadQueue is the dead letters of a group on one broker.
+type deadQueue struct {
+	Group   string         `json:"group"`
+	Broker  string         `json:"broker"`
+	Letters mq.QueueOffset `json:"letters"`
+	Oldest  int64          `json:"oldestTimestamp"` // when it became a dead letter; 0: there is none
+	Newest  int64          `json:"newestTimestamp"`
+	Exists  bool           `json:"groupExists"`
 }
 
 func dlqListCommand(a *admin) *cobra.Command {
+	var empty bool
+	cmd := &cobra.Command{
+		Use:   "list [PATTERN]",
+		Short: "List the groups that have dead letters, and how many",
+		Example: `  sundial admin dlq list
+  sundial admin dlq list 'billing-*' --json`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completion("group"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			matches, err := pattern(args)
+			if err != nil {
+				return err
+			}
+			masters, err := a.masters(cmd.Context())
+			if err != nil {
+				return err
+			}
+			doc := []deadQueue{}
+			err = each(masters, func(m member) error {
+				some, err := a.deadQueues(cmd.Context(), m, matches, empty)
+				doc = append(doc, some...)
+				return err
+			})
+			slices.SortStableFunc(doc, func(x, y deadQueue) int { return strings.Compare(x.Group, y.Group) })
+			var rows []table.Row
+			var sum mq.QueueOffset
+			for _, q := range doc {
+				sum += q.Letters
+				rows = append(rows, table.Row{q.Group, q.Broker, q.Letters, stamp(q.Oldest), stamp(q.Newest), onOff(q.Exists)})
+			}
+			err = a.showUnless(err, doc, table.Row{"group", "broker", "dead letters", "oldest", "newest", "group exists"}, rows)
+			if len(rows) > 0 {
+				a.done("dead letters %d", sum)
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&empty, "empty", false, "with dead letter topics that are empty")
+	return describe(cmd, []deadQueue{})
+}
+
+func (a *admin) deadQueues(ctx context.Context, m member, matches func(string) bool, empty bool) ([]deadQueue, error) {
+	topics, err := a.topicTable(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	groups, err := a.groupTable(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	var all []deadQueue
+	for _, topic := range sortedKeys(topics.Topics) {
+		group, dead := strings.CutPrefix(topic, mq.DLQPrefix)
+		if !dead || !matches(group) {
+			continue
+		}
+		stats, err := a.topicStats(ctx, m, topic)
+		if err != nil {
+			return all, err
+		}
+		q := deadQueue{Group: group, Broker: m.Name, Exists: groups.Groups[group] != nil}
+		for k, s := range stats.Queues {
+			if q.Letters += s.Max - s.Min; s.Max == s.Min {
+				continue
+			}
+			q.Newest = max(q.Newest, s.LastUpdate)
+			var at protocol.StoreTimeResponse
+			if err := a.askFields(ctx, m.Addr, protocol.GetEarliestMsgStoreTime, &protocol.QueueHeader{Topic: topic, QueueID: int32(k.QueueID)}, &at); err != nil {
+				return all, err
+			}
+			if q.Oldest == 0 || at.Timestamp < q.Oldest {
+				q.Oldest = at.Timestamp
+			}
+		}
+		if q.Letters > 0 || empty {
+			all = append(all, q)
+		}
+	}
+	return all, nil
+}
+
+// deadLetter is a message with why it is where it is.
+type deadLetter struct {
+	Broker      string `json:"broker"`
+	OriginTopic string `json:"originTopic"`
+	OriginID    string `json:"originId"` // offset message id of the first try
+	Attempts    int32  `json:"attempts"`
+	Reason      string `json:"reason,omitempty"` // a RocketMQ broker tells none
+	messageView
+}
+
+func deadLetterOf(m member, v record.View) deadLetter {
+	l := deadLetter{Broker: m.Name, messageView: viewOf(v)}
+	l.OriginTopic, l.OriginID = l.Properties[mq.PropRetryTopic], l.Properties[mq.PropOriginMessageID]
+	if l.OriginTopic == "" {
+		l.OriginTopic = l.Properties[propDeadTopic]
+	}
+	if l.OriginID == "" {
+		l.OriginID = l.Properties[propDeadID]
+	}
+	// The broker counts the step to here as one more.
+	l.Attempts, l.Reason = l.Retries, l.Properties[propDeadReason]
+	return l
+}
+
+// letterFilter picks dead letters of a group.
+type letterFilter struct {
+	window
+	ids []string
+}
+
+func (f *letterFilter) register(cmd *cobra.Command, a *admin) {
+	f.queue = -1
+	f.window.register(cmd, a)
+	cmd.Flags().StringSliceVar(&f.ids, "id", nil, "only the dead letter with this `ID`, or the one that came from the message with it; may be repeated")
+}
+
+func (f *letterFilter) narrow() bool { return f.window.narrow() || len(f.ids) > 0 }
+
+func (f *letterFilter) takes(l *deadLetter) bool {
+	return len(f.ids) == 0 || slices.Contains(f.ids, l.ID) || slices.Contains(f.ids, l.OriginID) || slices.Contains(f.ids, l.Properties[mq.PropUniqueKey])
+}
+
+// eachLetter visits the dead letters of a group on one broker that a filter takes,
+// the oldest first. A broker that never had one is passed over.
+func (a *admin) eachLetter(ctx context.Context, m member, group string, f *letterFilter, visit func(record.View, *deadLetter) error) error {
+	err := a.scanWindow(ctx, m, mq.DLQTopic(group), &f.window, func(v record.View) error {
+		l := deadLetterOf(m, v)
+		if !f.takes(&l) {
+			return nil
+		}
+		return visit(v, &l)
+	})
+	if errors.Is(err, mq.ErrNoTopic) {
+		return nil
+	}
+	return err
+}
+
+func dlqShowCommand(a *admin) *cobra.Command {
+	var f letterFilter
 	var most int
 	cmd := &cobra.Command{
-		Use:   "list GROUP",
-		Short: "List the newest dead letters of a group",
-		Args:  cobra.ExactArgs(1),
+		Use:   "show GROUP",
+		Short: "Show dead letters of a group: where they are from, how often they were tried, and why they died",
+		Long: `Shows the newest dead letters, or with filters the first that they take. With --id
+one is shown whole. Times are those at which a message became a dead letter.`,
+		Example: `  sundial admin dlq show billing
+  sundial admin dlq show billing --since -1h --tag paid --max 100
+  sundial admin dlq show billing --id 7F00000100002A9F000000000000A1B2`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completion("group"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			masters, err := a.masters(cmd.Context())
-			if err != nil {
+			if err := f.open(); err != nil {
 				return err
 			}
-			doc := []messageView{}
-			var rows []table.Row
-			err = each(masters, func(m member) error {
-				letters, err := a.dead(cmd.Context(), m, args[0], most)
-				doc = append(doc, letters...)
-				for _, l := range letters {
-					rows = append(rows, table.Row{l.ID, l.Properties[mq.PropRetryTopic], l.Properties[mq.PropOriginMessageID], l.Retries,
-						stamp(l.Stored), l.Properties[mq.PropKeys], l.Properties[propDeadReason]})
-				}
-				return err
-			})
-			return a.showUnless(err, doc, table.Row{"id", "topic", "first id", "retries", "dead since", "keys", "reason"}, rows)
-		},
-	}
-	cmd.Flags().IntVar(&most, "max", 32, "how many of each broker at most; 0 is all")
-	return cmd
-}
-
-func dlqRedriveCommand(a *admin) *cobra.Command {
-	var id, key string
-	var all, toGroup bool
-	cmd := &cobra.Command{
-		Use:   "redrive GROUP (--id ID | --key KEY | --all)",
-		Short: "Send dead letters of a group to their topic again",
-		Long: `Sends dead letters to the topic they came from, where every group gets them, or with
---to-group to the group's own retry topic. Body, flag, keys, tag and unique key stay
-as they are, the first id too; REPLAY_OF names the dead letter, which stays.`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			said := 0
-			for _, is := range []bool{id != "", key != "", all} {
-				if is {
-					said++
-				}
-			}
-			if said != 1 {
-				return &usageError{errors.New("say which: one of --id, --key and --all")}
+			if most < 1 {
+				return &usageError{fmt.Errorf("--max is %d, it must be 1 or more", most)}
 			}
 			masters, err := a.masters(cmd.Context())
 			if err != nil {
 				return err
 			}
-			type sent struct {
-				Dead  string `json:"dead"`
-				Topic string `json:"topic"`
-				ID    string `json:"id"`
-			}
-			doc := []sent{}
-			var rows []table.Row
+			doc := []deadLetter{}
 			err = each(masters, func(m member) error {
-				letters, err := a.dead(cmd.Context(), m, args[0], 0)
-				if err != nil {
-					return err
+				if !f.narrow() {
+					return a.newestLetters(cmd.Context(), m, args[0], most, &doc)
 				}
-				for _, l := range letters {
-					if wanted := all || l.ID == id || key != "" && l.Properties[mq.PropKeys] == key; !wanted {
-						continue
+				n := 0
+				err := a.eachLetter(cmd.Context(), m, args[0], &f, func(_ record.View, l *deadLetter) error {
+					doc = append(doc, *l)
+					if n++; n >= most {
+						return errEnough
 					}
-					topic := l.Properties[mq.PropRetryTopic]
-					if toGroup || topic == "" {
-						topic = mq.RetryTopic(args[0])
-					}
-					newID, err := a.replay(cmd.Context(), m, l, topic)
-					if err != nil {
-						return fmt.Errorf("dead letter %s: %w", l.ID, err)
-					}
-					doc = append(doc, sent{l.ID, topic, newID})
-					rows = append(rows, table.Row{l.ID, topic, newID})
-				}
-				return nil
+					return nil
+				})
+				return err
 			})
 			if err == nil && len(doc) == 0 {
-				return notFound("group %s has no such dead letter", args[0])
+				return notFound("group %s has no such dead letter%s", args[0], a.meant(cmd.Context(), "group", args[0]))
 			}
-			return a.showUnless(err, doc, table.Row{"dead letter", "sent to", "as"}, rows)
+			if len(f.ids) == 1 && len(doc) == 1 && !a.json {
+				return doc[0].show(a)
+			}
+			var rows []table.Row
+			for _, l := range doc {
+				rows = append(rows, table.Row{l.ID, l.OriginTopic, l.OriginID, l.Attempts, stamp(l.Stored), l.Properties[mq.PropKeys], l.Properties[mq.PropTags], l.Reason})
+			}
+			return a.showUnless(err, doc, table.Row{"id", "origin topic", "origin id", "attempts", "dead since", "keys", "tag", "reason"}, rows)
 		},
 	}
-	cmd.Flags().StringVar(&id, "id", "", "the dead letter with this id")
-	cmd.Flags().StringVar(&key, "key", "", "those with these keys")
-	cmd.Flags().BoolVar(&all, "all", false, "all of them")
-	cmd.Flags().BoolVar(&toGroup, "to-group", false, "to this group alone")
-	return cmd
+	f.register(cmd, a)
+	cmd.Flags().IntVar(&most, "max", 32, "how many of each broker at most")
+	return describe(cmd, []deadLetter{})
 }
 
-// replay sends the record of a dead letter, whole and unchanged but for the
-// properties that made it one.
-func (a *admin) replay(ctx context.Context, m member, l messageView, topic string) (string, error) {
-	resp, err := a.ask(ctx, m.Addr, protocol.ViewMessageByID, &protocol.ViewMessageHeader{Offset: int64(l.LogOffset)}, nil)
-	if err != nil {
-		return "", err
+// newestLetters appends the last dead letters of a group on one broker.
+func (a *admin) newestLetters(ctx context.Context, m member, group string, most int, doc *[]deadLetter) error {
+	topic := mq.DLQTopic(group)
+	all, err := a.ranges(ctx, m, topic, -1)
+	if errors.Is(err, mq.ErrNoTopic) {
+		return nil
 	}
-	v, _, err := record.Next(resp.Body)
-	if err != nil {
-		return "", err
+	for _, q := range all {
+		_, scanErr := a.scan(ctx, m.Addr, topic, q.id, max(q.min, q.max-mq.QueueOffset(most)), q.max, func(v record.View) error {
+			*doc = append(*doc, deadLetterOf(m, v))
+			return nil
+		})
+		err = errors.Join(err, scanErr)
 	}
-	props := record.AppendWithout(nil, v.Properties(), mq.PropDelay, mq.PropRealTopic, mq.PropRealQueueID, mq.PropReconsumeTime, mq.PropMaxReconsume,
-		mq.PropWait, "DLQ_ORIGIN_TOPIC", "DLQ_ORIGIN_MESSAGE_ID", propDeadReason, propReplayOf)
-	props = record.AppendProperty(props, propReplayOf, l.ID)
-	h := protocol.SendHeader{
-		ProducerGroup: mq.GroupInnerProducer, Topic: topic, DefaultTopic: mq.TopicAutoCreate, DefaultTopicQueues: 4, QueueID: -1,
-		SysFlag: v.SysFlag() & (mq.SysCompressed | mq.SysCompressType | mq.SysMultiTags), Flag: v.Flag(), BornTime: time.Now().UnixMilli(),
-		Properties: bin.String(props),
+	return err
+}
+
+func dlqPurgeCommand(a *admin) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "purge GROUP",
+		Short: "Throw away all dead letters of a group",
+		Long: `Deletes the dead letter topic of a group on its brokers. RocketMQ's log forgets no
+single message: all dead letters go, also those that come in while this runs, and the
+topic is made again by the next one. Save them first with
+"dlq show GROUP --since 2000-01-01 --max 1000000 --json".`,
+		Example: `  sundial admin dlq purge billing --dry-run
+  sundial admin dlq purge billing --yes`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completion("group"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			topic := mq.DLQTopic(args[0])
+			masters, err := a.mastersOf(cmd.Context(), topic)
+			if _, missing := errors.AsType[*notFoundError](err); missing {
+				return notFound("group %s has no dead letters%s", args[0], a.meant(cmd.Context(), "group", args[0]))
+			}
+			if err != nil {
+				return err
+			}
+			steps := a.deletions(cmd.Context(), topic, masters)
+			return a.carryOut(cmd, fmt.Sprintf("Throw away all dead letters of group %s?", args[0]), steps)
+		},
 	}
-	if resp, err = a.send(ctx, m.Addr, remoting.NewRequest(int32(protocol.SendMessageV2), h.Encode()...), v.Body()); err != nil {
-		return "", err
-	}
-	var at protocol.SendResponse
-	if err := protocol.DecodeSendResponse(resp, &at); err != nil {
-		return "", err
-	}
-	return at.MsgID, nil
+	return a.destroys(cmd)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -15,62 +16,89 @@ import (
 )
 
 func groupCommand(a *admin) *cobra.Command {
-	cmd := &cobra.Command{Use: "group", Short: "List, show, make, change and delete consumer groups"}
-	cmd.AddCommand(groupListCommand(a), groupShowCommand(a), groupCreateCommand(a), groupDeleteCommand(a))
+	cmd := &cobra.Command{Use: "group", Short: "Look after consumer groups: settings, members, progress"}
+	cmd.AddCommand(groupListCommand(a), groupShowCommand(a), groupProgressCommand(a), groupConnectionsCommand(a), groupRunningCommand(a), groupStatusCommand(a),
+		groupConsumeCommand(a), groupCreateCommand(a), groupUpdateCommand(a), groupDeleteCommand(a), groupResetCommand(a), groupSkipCommand(a), groupCloneCommand(a))
 	return cmd
 }
 
+// groupEntry is a group on one broker.
+type groupEntry struct {
+	Broker  string         `json:"broker"`
+	Members int            `json:"members"`
+	Model   string         `json:"messageModel"` // of the members; empty without any
+	Lag     mq.QueueOffset `json:"lag"`
+	*mq.GroupConfig
+}
+
 func groupListCommand(a *admin) *cobra.Command {
-	var all bool
+	var all, online, behind bool
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the consumer groups",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Use:   "list [PATTERN]",
+		Short: "List the consumer groups, who is there and how far behind they are",
+		Example: `  sundial admin group list 'billing*'
+  sundial admin group list --behind --json`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completion("group"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			matches, err := pattern(args)
+			if err != nil {
+				return err
+			}
 			masters, err := a.masters(cmd.Context())
 			if err != nil {
 				return err
 			}
-			type entry struct {
-				Broker  string `json:"broker"`
-				Members int    `json:"members"`
-				Lag     int64  `json:"lag"`
-				*mq.GroupConfig
-			}
-			doc := []entry{}
-			var rows []table.Row
+			doc := []groupEntry{}
 			err = each(masters, func(m member) error {
-				var t protocol.GroupTable
-				if err := a.askBody(cmd.Context(), m.Addr, protocol.GetAllSubscriptionGroupConfig, &protocol.GroupPageHeader{}, &t); err != nil {
+				t, err := a.groupTable(cmd.Context(), m)
+				if err != nil {
 					return err
 				}
 				for _, name := range sortedKeys(t.Groups) {
-					g := t.Groups[name]
-					if !all && mq.SystemGroup(name) {
+					if !all && mq.SystemGroup(name) || !matches(name) {
 						continue
 					}
-					conns, err := a.connections(cmd.Context(), m, name)
+					e, err := a.groupEntry(cmd.Context(), m, t.Groups[name])
 					if err != nil {
 						return err
 					}
-					queues, err := a.progress(cmd.Context(), m, name, "")
-					if err != nil {
-						return err
-					}
-					e := entry{m.Name, len(conns.Connections), 0, g}
-					for _, q := range queues {
-						e.Lag += int64(q.Lag)
+					if online && e.Members == 0 || behind && e.Lag == 0 {
+						continue
 					}
 					doc = append(doc, e)
-					rows = append(rows, table.Row{name, m.Name, e.Members, conns.MessageModel, e.Lag, g.RetryMaxTimes, onOff(g.ConsumeEnable)})
 				}
 				return nil
 			})
+			slices.SortStableFunc(doc, func(x, y groupEntry) int { return strings.Compare(x.Name, y.Name) })
+			var rows []table.Row
+			for _, e := range doc {
+				rows = append(rows, table.Row{e.Name, e.Broker, e.Members, e.Model, e.Lag, e.RetryMaxTimes, onOff(e.ConsumeEnable)})
+			}
 			return a.showUnless(err, doc, table.Row{"group", "broker", "members", "model", "lag", "retries", "consumes"}, rows)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "with the broker's own groups")
-	return cmd
+	cmd.Flags().BoolVar(&online, "online", false, "only groups with members")
+	cmd.Flags().BoolVar(&behind, "behind", false, "only groups that are behind")
+	return describe(cmd, []groupEntry{})
+}
+
+func (a *admin) groupEntry(ctx context.Context, m member, g *mq.GroupConfig) (groupEntry, error) {
+	e := groupEntry{Broker: m.Name, GroupConfig: g}
+	conns, err := a.connections(ctx, m, g.Name)
+	if err != nil {
+		return e, err
+	}
+	queues, err := a.progress(ctx, m, g.Name, "")
+	if err != nil {
+		return e, err
+	}
+	e.Members, e.Model = len(conns.Connections), conns.MessageModel
+	for _, q := range queues {
+		e.Lag += q.Lag
+	}
+	return e, nil
 }
 
 // connections lists who is there of a group; nobody is no error.
@@ -91,7 +119,9 @@ type queueProgress struct {
 	End       mq.QueueOffset `json:"brokerOffset"`
 	Committed mq.QueueOffset `json:"consumerOffset"` // below 0: not known
 	Lag       mq.QueueOffset `json:"lag"`
+	InFlight  mq.QueueOffset `json:"inFlight"` // handed out and not committed
 	LastTime  int64          `json:"lastTimestamp"`
+	Client    string         `json:"client,omitempty"` // who reads it; only when asked for
 }
 
 // progress asks how far a group is on one broker; a group that never committed
@@ -108,9 +138,9 @@ func (a *admin) progress(ctx context.Context, m member, group, topic string) ([]
 	var all []queueProgress
 	for _, k := range slices.SortedFunc(maps.Keys(stats.Queues), protocol.MessageQueue.Compare) {
 		p := stats.Queues[k]
-		q := queueProgress{m.Name, k.Topic, k.QueueID, p.Broker, p.Consumer, 0, p.LastTime}
+		q := queueProgress{Broker: m.Name, Topic: k.Topic, Queue: k.QueueID, End: p.Broker, Committed: p.Consumer, LastTime: p.LastTime}
 		if q.Committed >= 0 {
-			q.Lag = max(0, q.End-q.Committed)
+			q.Lag, q.InFlight = max(0, q.End-q.Committed), max(0, p.Pull-q.Committed)
 		}
 		all = append(all, q)
 	}
@@ -118,33 +148,33 @@ func (a *admin) progress(ctx context.Context, m member, group, topic string) ([]
 }
 
 func groupShowCommand(a *admin) *cobra.Command {
-	return &cobra.Command{
-		Use:   "show GROUP",
-		Short: "Show a group's members, subscriptions and progress",
-		Args:  cobra.ExactArgs(1),
+	type view struct {
+		Config      *mq.GroupConfig              `json:"config"`
+		Connections *protocol.ConsumerConnection `json:"connections"`
+		Progress    []queueProgress              `json:"progress"`
+	}
+	cmd := &cobra.Command{
+		Use:               "show GROUP",
+		Short:             "Show a group's settings, members, subscriptions and progress",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completion("group"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			masters, err := a.masters(cmd.Context())
 			if err != nil {
 				return err
 			}
-			type view struct {
-				Config      *mq.GroupConfig              `json:"config"`
-				Connections *protocol.ConsumerConnection `json:"connections"`
-				Progress    []queueProgress              `json:"progress"`
-			}
 			doc := map[string]view{}
-			var members, progress []table.Row
-			seen := false
+			var members []connected
+			var progress []queueProgress
 			err = each(masters, func(m member) error {
-				var t protocol.GroupTable
-				if err := a.askBody(cmd.Context(), m.Addr, protocol.GetAllSubscriptionGroupConfig, &protocol.GroupPageHeader{}, &t); err != nil {
+				t, err := a.groupTable(cmd.Context(), m)
+				if err != nil {
 					return err
 				}
 				g := t.Groups[args[0]]
 				if g == nil {
 					return nil
 				}
-				seen = true
 				conns, err := a.connections(cmd.Context(), m, args[0])
 				if err != nil {
 					return err
@@ -154,107 +184,211 @@ func groupShowCommand(a *admin) *cobra.Command {
 					return err
 				}
 				doc[m.Name] = view{g, conns, queues}
-				for _, c := range conns.Connections {
-					members = append(members, table.Row{m.Name, c.ClientID, c.Addr, c.Language, c.Version})
-				}
-				for _, q := range queues {
-					progress = append(progress, table.Row{m.Name, q.Topic, q.Queue, q.End, cellOffset(q.Committed), q.Lag, stamp(q.LastTime)})
-				}
-				if !a.json {
-					model := ""
-					if conns.MessageModel != "" {
-						model = fmt.Sprintf(", model %s", conns.MessageModel)
-					}
-					a.done("%s: retries %d, retry queues %d, consumes %s, broadcasts %s%s", m.Name, g.RetryMaxTimes, g.RetryQueues,
-						onOff(g.ConsumeEnable), onOff(g.ConsumeBroadcastEnable), model)
-					for _, topic := range sortedKeys(conns.Subscriptions) {
-						a.done("%s: subscribes to %s: %s %s", m.Name, topic, conns.Subscriptions[topic].ExpressionType, conns.Subscriptions[topic].Expression)
-					}
-				}
+				members, progress = append(members, connectedOf(m, conns)...), append(progress, queues...)
+				a.done("%s: %s", m.Name, groupText(g))
+				a.tellSubscriptions(m, conns)
 				return nil
 			})
-			if err == nil && !seen {
-				return notFound("no broker has group %s", args[0])
+			if err == nil && len(doc) == 0 {
+				return notFound("no broker has group %s%s", args[0], a.meant(cmd.Context(), "group", args[0]))
 			}
 			if a.json {
 				return errors.Join(a.document(doc), err)
 			}
-			if len(members) == 0 && err == nil {
+			if err == nil && len(members) == 0 {
 				a.done("no consumer is connected")
 			} else {
-				err = a.showUnless(err, nil, table.Row{"broker", "client", "address", "language", "version"}, members)
+				err = a.showConnected(err, members)
 			}
-			if len(progress) == 0 && err == nil {
+			if err == nil && len(progress) == 0 {
 				a.done("nothing was consumed yet")
 				return nil
 			}
-			return a.showUnless(err, nil, table.Row{"broker", "topic", "queue", "end", "committed", "lag", "last consumed"}, progress)
+			return a.showProgress(err, progress, false)
 		},
 	}
+	return describe(cmd, map[string]view{})
 }
 
-func groupCreateCommand(a *admin) *cobra.Command {
-	g := mq.NewGroupConfig("")
+func groupText(g *mq.GroupConfig) string {
+	return fmt.Sprintf("retries %d, retry queues %d, consumes %s, broadcasts %s, in order %s", g.RetryMaxTimes, g.RetryQueues,
+		onOff(g.ConsumeEnable), onOff(g.ConsumeBroadcastEnable), onOff(g.ConsumeMessageOrderly))
+}
+
+// showProgress shows queues and their sum.
+func (a *admin) showProgress(err error, all []queueProgress, clients bool) error {
+	header := table.Row{"broker", "topic", "queue", "end", "committed", "lag", "in flight", "last consumed"}
+	if clients {
+		header = append(header, "client")
+	}
+	var rows []table.Row
+	var lag mq.QueueOffset
+	for _, q := range all {
+		lag += q.Lag
+		row := table.Row{q.Broker, q.Topic, q.Queue, q.End, cellOffset(q.Committed), q.Lag, q.InFlight, stamp(q.LastTime)}
+		if clients {
+			row = append(row, q.Client)
+		}
+		rows = append(rows, row)
+	}
+	if all == nil {
+		all = []queueProgress{}
+	}
+	err = a.showUnless(err, all, header, rows)
+	if len(rows) > 0 {
+		a.done("lag %d", lag)
+	}
+	return err
+}
+
+func groupProgressCommand(a *admin) *cobra.Command {
+	var topic string
+	var clients, behind bool
 	cmd := &cobra.Command{
-		Use:   "create GROUP",
-		Short: "Make a consumer group on all brokers (or --broker), or change it",
-		Args:  cobra.ExactArgs(1),
+		Use:   "progress GROUP",
+		Short: "Show how far a group is in each queue, and who reads it",
+		Example: `  sundial admin group progress billing --topic Orders
+  sundial admin group progress billing --clients --behind`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completion("group"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			masters, err := a.masters(cmd.Context())
+			ctx := cmd.Context()
+			masters, err := a.masters(ctx)
 			if err != nil {
 				return err
 			}
-			g.Name = args[0]
-			return each(masters, func(m member) error {
-				if _, err := a.ask(cmd.Context(), m.Addr, protocol.UpdateAndCreateSubscriptionGroup, nil, protocol.EncodeBody(g)); err != nil {
+			var doc []queueProgress
+			var readers map[protocol.MessageQueue]string
+			if clients {
+				if readers, err = a.readers(ctx, masters, args[0]); err != nil {
 					return err
 				}
-				a.done("%s: group %s retries %d times", m.Name, g.Name, g.RetryMaxTimes)
-				return nil
-			})
-		},
-	}
-	cmd.Flags().Int32Var(&g.RetryMaxTimes, "retries", g.RetryMaxTimes, "how often a failed message is retried before it is a dead letter")
-	cmd.Flags().Int32Var(&g.RetryQueues, "retry-queues", g.RetryQueues, "queues of the retry topic; 0 gives failed messages up")
-	cmd.Flags().BoolVar(&g.ConsumeEnable, "consume", g.ConsumeEnable, "the group may consume")
-	cmd.Flags().BoolVar(&g.ConsumeBroadcastEnable, "broadcast", g.ConsumeBroadcastEnable, "the group may consume as broadcast")
-	cmd.Flags().BoolVar(&g.ConsumeMessageOrderly, "order", g.ConsumeMessageOrderly, "the group consumes in order")
-	return cmd
-}
-
-func groupDeleteCommand(a *admin) *cobra.Command {
-	var keep bool
-	cmd := &cobra.Command{
-		Use:   "delete GROUP",
-		Short: "Delete a consumer group with its progress",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			masters, err := a.masters(cmd.Context())
-			if err != nil {
-				return err
 			}
-			seen := false
+			known := false
 			err = each(masters, func(m member) error {
-				var t protocol.GroupTable
-				if err := a.askBody(cmd.Context(), m.Addr, protocol.GetAllSubscriptionGroupConfig, &protocol.GroupPageHeader{}, &t); err != nil {
+				t, err := a.groupTable(ctx, m)
+				if err != nil {
 					return err
 				}
-				if t.Groups[args[0]] == nil {
-					return nil
+				queues, err := a.progress(ctx, m, args[0], topic)
+				known = known || len(queues) > 0 || t.Groups[args[0]] != nil
+				for _, q := range queues {
+					q.Client = readers[protocol.MessageQueue{BrokerName: q.Broker, Topic: q.Topic, QueueID: q.Queue}]
+					if !behind || q.Lag > 0 {
+						doc = append(doc, q)
+					}
 				}
-				seen = true
-				if _, err := a.ask(cmd.Context(), m.Addr, protocol.DeleteSubscriptionGroup, &protocol.DeleteGroupHeader{Group: args[0], CleanOffset: !keep}, nil); err != nil {
-					return err
-				}
-				a.done("%s: group %s is deleted", m.Name, args[0])
-				return nil
+				return err
 			})
-			if err == nil && !seen {
-				return notFound("no broker has group %s", args[0])
+			if err == nil && !known {
+				return notFound("no broker has group %s%s", args[0], a.meant(ctx, "group", args[0]))
 			}
-			return err
+			if len(doc) == 0 && err == nil && !a.json {
+				if behind {
+					a.done("group %s is nowhere behind", args[0])
+				} else {
+					a.done("group %s has consumed nothing yet", args[0])
+				}
+				return nil
+			}
+			return a.showProgress(err, doc, clients)
 		},
 	}
-	cmd.Flags().BoolVar(&keep, "keep-offsets", false, "keep the group's progress")
-	return cmd
+	cmd.Flags().StringVarP(&topic, "topic", "t", "", "of this topic only")
+	cmd.Flags().BoolVar(&clients, "clients", false, "ask the members which queues they read")
+	cmd.Flags().BoolVar(&behind, "behind", false, "only queues with a lag")
+	_ = cmd.RegisterFlagCompletionFunc("topic", a.flagCompletion("topic"))
+	return describe(cmd, []queueProgress{})
+}
+
+// readers asks all members of a group which queues they read. Brokers are named as
+// members call them.
+func (a *admin) readers(ctx context.Context, masters []member, group string) (map[protocol.MessageQueue]string, error) {
+	all := map[protocol.MessageQueue]string{}
+	seen := map[string]bool{}
+	for _, m := range masters {
+		conns, err := a.connections(ctx, m, group)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range conns.Connections {
+			if seen[c.ClientID] {
+				continue
+			}
+			seen[c.ClientID] = true
+			info, err := a.runningInfo(ctx, m, group, c.ClientID, false)
+			if err != nil {
+				continue // an old client, or one that just left: its queues have no name
+			}
+			for q := range info.Queues {
+				all[q] = c.ClientID
+			}
+		}
+	}
+	return all, nil
+}
+
+// connected is a member of a group on one broker.
+type connected struct {
+	Broker   string `json:"broker"`
+	ClientID string `json:"clientId"`
+	Addr     string `json:"addr"`
+	Language string `json:"language"`
+	Version  string `json:"version"`
+}
+
+func connectedOf(m member, conns *protocol.ConsumerConnection) []connected {
+	var all []connected
+	for _, c := range conns.Connections {
+		all = append(all, connected{m.Name, c.ClientID, c.Addr, c.Language, versionName(c.Version)})
+	}
+	slices.SortFunc(all, func(x, y connected) int { return strings.Compare(x.ClientID, y.ClientID) })
+	return all
+}
+
+func (a *admin) showConnected(err error, all []connected) error {
+	var rows []table.Row
+	for _, c := range all {
+		rows = append(rows, table.Row{c.Broker, c.ClientID, c.Addr, c.Language, c.Version})
+	}
+	return a.showUnless(err, all, table.Row{"broker", "client", "address", "language", "version"}, rows)
+}
+
+func (a *admin) tellSubscriptions(m member, conns *protocol.ConsumerConnection) {
+	if conns.MessageModel != "" {
+		a.done("%s: %s, %s, %s", m.Name, conns.ConsumeType, conns.MessageModel, conns.ConsumeFromWhere)
+	}
+	for _, topic := range sortedKeys(conns.Subscriptions) {
+		a.done("%s: subscribes to %s: %s %s", m.Name, topic, conns.Subscriptions[topic].ExpressionType, conns.Subscriptions[topic].Expression)
+	}
+}
+
+func groupConnectionsCommand(a *admin) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "connections GROUP",
+		Short:             "List the members of a group and what they subscribe to",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completion("group"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			masters, err := a.masters(cmd.Context())
+			if err != nil {
+				return err
+			}
+			doc := []connected{}
+			err = each(masters, func(m member) error {
+				conns, err := a.connections(cmd.Context(), m, args[0])
+				if err != nil {
+					return err
+				}
+				a.tellSubscriptions(m, conns)
+				doc = append(doc, connectedOf(m, conns)...)
+				return nil
+			})
+			if err == nil && len(doc) == 0 {
+				return notFound("no member of group %s is online%s", args[0], a.meant(cmd.Context(), "group", args[0]))
+			}
+			return a.showConnected(err, doc)
+		},
+	}
+	return describe(cmd, []connected{})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"reflect"
 	"slices"
 	"strconv"
@@ -127,11 +128,10 @@ type changeReport struct {
 	Steps  []step `json:"steps"`
 }
 
-// changes gives a command that changes something its flags and its help.
+// changes gives a command that changes something its flag and its help.
 func (a *admin) changes(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&a.dryRun, "dry-run", false, "say what would be done, and do nothing")
-	describe(cmd, changeReport{})
-	return cmd
+	return describe(cmd, changeReport{})
 }
 
 // destroys is changes for a command that is asked about first.
@@ -214,7 +214,8 @@ func describe(cmd *cobra.Command, doc any) *cobra.Command {
 	if cmd.Long == "" {
 		cmd.Long = cmd.Short + "."
 	}
-	cmd.Long = strings.TrimRight(cmd.Long, "\n") + "\n\nJSON: " + text.WrapSoft(cmd.Annotations[jsonShape], 100)
+	before, _, _ := strings.Cut(cmd.Long, "\n\nJSON: ") // the last to describe it is right
+	cmd.Long = before + "\n\nJSON: " + text.WrapSoft(cmd.Annotations[jsonShape], 100)
 	return cmd
 }
 
@@ -342,6 +343,21 @@ func parseTime(flag, said string, now time.Time) (int64, error) {
 		}
 	}
 	return 0, &usageError{fmt.Errorf("%s is %q, it must be a time such as %s, ms since 1970, or how long ago, such as -15m", flag, said, now.Format(time.RFC3339))}
+}
+
+// pattern reads the optional argument that picks names: * stands for anything, ?
+// for one letter.
+func pattern(args []string) (func(string) bool, error) {
+	if len(args) == 0 {
+		return func(string) bool { return true }, nil
+	}
+	if _, err := path.Match(args[0], ""); err != nil {
+		return nil, &usageError{fmt.Errorf("pattern %q: %w", args[0], err)}
+	}
+	return func(name string) bool {
+		ok, _ := path.Match(args[0], name) // it was tried above
+		return ok
+	}, nil
 }
 
 // nearest is the name that said may have meant, empty when none is like it.

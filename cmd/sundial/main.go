@@ -44,8 +44,8 @@ func codeOf(err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case usage, strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "required flag"):
-		return 2 // the last two are cobra's
+	case usage, strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "required flag"), strings.HasPrefix(err.Error(), "if any flags in the group"):
+		return 2 // the last three are cobra's
 	}
 	return max(1, outcomeOf(err))
 }
