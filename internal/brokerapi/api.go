@@ -61,6 +61,7 @@ type classes struct {
 	back   *server.Class // messages sent back
 	client *server.Class // heartbeats, offsets, locks, consumer lists
 	query  *server.Class // messages looked up
+	ask    *server.Class // clients asked for administrators
 	admin  *server.Class // everything else
 }
 
@@ -83,7 +84,7 @@ func New(cfg Config, p Parts) (*API, error) {
 		cfg   server.ClassConfig
 	}{
 		{&a.classes.pull, cfg.Pull}, {&a.classes.back, cfg.SendBack}, {&a.classes.client, cfg.Client},
-		{&a.classes.query, cfg.Query}, {&a.classes.admin, cfg.Admin},
+		{&a.classes.query, cfg.Query}, {&a.classes.admin, cfg.Admin}, {&a.classes.ask, cfg.Ask},
 	} {
 		class, err := server.NewClass(c.cfg, p.Metrics)
 		if err != nil {
@@ -173,9 +174,9 @@ func (a *API) commands() []command {
 		{protocol.QueryCorrectionOffset, c.admin, with(a.correction)},
 		{protocol.InvokeBrokerToResetOffset, c.admin, with(a.resetOffset)},
 
-		{protocol.GetConsumerRunningInfo, c.admin, with(a.runningInfo)},
-		{protocol.ConsumeMessageDirectly, c.admin, with(a.consumeDirectly)},
-		{protocol.InvokeBrokerToGetConsumerStatus, c.admin, with(a.consumerStatus)},
+		{protocol.GetConsumerRunningInfo, c.ask, with(a.runningInfo)},
+		{protocol.ConsumeMessageDirectly, c.ask, with(a.consumeDirectly)},
+		{protocol.InvokeBrokerToGetConsumerStatus, c.ask, with(a.consumerStatus)},
 
 		{protocol.GetBrokerRuntimeInfo, c.admin, bare(a.runtimeInfo)},
 		{protocol.GetBrokerConfig, c.admin, bare(a.brokerConfig)},

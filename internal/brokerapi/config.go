@@ -25,7 +25,9 @@ type Config struct {
 
 	// Pull, SendBack, Client, Query and Admin bound the classes of traffic that may
 	// wait. Pulls that wait for news wait elsewhere and hold no worker.
-	Pull, SendBack, Client, Query, Admin server.ClassConfig
+	// Ask is apart from Admin: it is what clients are asked on behalf of an
+	// administrator, and clients that do not answer must hold up nothing else.
+	Pull, SendBack, Client, Query, Admin, Ask server.ClassConfig
 
 	// AnnounceWait is how long the answer to a first heartbeat waits for the name
 	// servers to know the group's retry topic; 0 is not at all.
@@ -56,6 +58,7 @@ func DefaultConfig() Config {
 		Client:   server.ClassConfig{Name: "client", Workers: 32, Queue: 50_000},
 		Query:    server.ClassConfig{Name: "query", Workers: 8, Queue: 20_000},
 		Admin:    server.ClassConfig{Name: "admin", Workers: 8, Queue: 10_000},
+		Ask:      server.ClassConfig{Name: "ask", Workers: 64, Queue: 1_000, MaxWait: 5 * time.Second},
 
 		AnnounceWait:  time.Second,
 		ClientTimeout: 10 * time.Second,
@@ -71,7 +74,7 @@ func (c Config) Validate() error {
 	if !c.Addr.IsValid() {
 		errs = append(errs, errors.New("the advertised address is missing"))
 	}
-	for _, class := range []server.ClassConfig{c.Pull, c.SendBack, c.Client, c.Query, c.Admin} {
+	for _, class := range []server.ClassConfig{c.Pull, c.SendBack, c.Client, c.Query, c.Admin, c.Ask} {
 		errs = append(errs, class.Validate())
 	}
 	if c.AnnounceWait < 0 {

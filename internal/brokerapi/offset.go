@@ -185,61 +185,6 @@ func (a *API) correction(_ *request, h *protocol.CorrectionHeader) (answer, erro
 	return answer{body: protocol.EncodeBody(&protocol.CorrectionOffsets{Offsets: out})}, nil
 }
 
-// resetOffset moves a group in one queue of a topic or in all of them (222): the
-// next pull jumps there, whatever the consumer believes.
-func (a *API) resetOffset(_ *request, h *protocol.ResetOffsetHeader) (answer, error) {
-	topic := a.p.Topics.Get(h.Topic)
-	if topic == nil {
-		return answer{}, fmt.Errorf("%w: topic %s does not exist", mq.ErrNoTopic, h.Topic)
-	}
-	if a.p.Groups.Get(h.Group) == nil {
-		return answer{}, fmt.Errorf("%w: group %s does not exist", mq.ErrNoGroup, h.Group)
-	}
-	first, last := mq.QueueID(0), mq.QueueID(topic.ReadQueues)
-	if h.QueueID != nil && *h.QueueID >= 0 {
-		if *h.QueueID >= topic.ReadQueues {
-			return answer{}, fmt.Errorf("%w: queue %d of topic %s does not exist, it has %d to read", mq.ErrInvalid, *h.QueueID, h.Topic, topic.ReadQueues)
-		}
-		first, last = mq.QueueID(*h.QueueID), mq.QueueID(*h.QueueID+1)
-	}
-	targets := protocol.QueueTable[mq.QueueOffset]{}
-	for id := first; id < last; id++ {
-		off, err := a.resetTarget(h, mq.QueueKey{Topic: h.Topic, ID: id})
-		if err != nil {
-			return answer{}, err
-		}
-		targets[a.queueOf(h.Topic, id)] = off
-	}
-	for q, off := range targets {
-		a.p.Offsets.Reset(h.Group, h.Topic, q.QueueID, off)
-		a.p.Fetch.Wake(mq.QueueKey{Topic: h.Topic, ID: q.QueueID})
-	}
-	if err := a.p.Offsets.Save(); err != nil {
-		return answer{}, fmt.Errorf("the offsets are reset, but not saved yet: %w", err)
-	}
-	return answer{body: protocol.EncodeBody(&protocol.ResetOffsetBody{Offsets: targets})}, nil
-}
-
-// resetTarget is where a reset leads in one queue.
-func (a *API) resetTarget(h *protocol.ResetOffsetHeader, key mq.QueueKey) (mq.QueueOffset, error) {
-	lo, hi := a.p.Store.MinOffset(key), a.p.Store.MaxOffset(key)
-	switch {
-	case h.Offset != nil && *h.Offset >= 0:
-		off := mq.QueueOffset(*h.Offset)
-		if off < lo || off > hi {
-			return 0, fmt.Errorf("%w: offset %d is not within queue %d of topic %s, which has %d to %d", mq.ErrSystem, off, key.ID, key.Topic, lo, hi)
-		}
-		return off, nil
-	case h.Timestamp < 0 || h.Timestamp == math.MaxInt64:
-		return hi, nil
-	}
-	off, err := a.p.Store.OffsetByTime(key, h.Timestamp, false)
-	if err != nil {
-		return 0, err
-	}
-	return min(max(off, lo), hi), nil
-}
-
 func (a *API) topicExists(topic string) error {
 	if a.p.Topics.Get(topic) == nil {
 		return fmt.Errorf("%w: topic[%s] not exist", mq.ErrNoTopic, topic)

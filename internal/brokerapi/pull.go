@@ -30,12 +30,12 @@ func (a *API) pull(r request) *remoting.Command {
 	if protocol.Code(r.cmd.Code) == protocol.LitePullMessage {
 		flag |= mq.PullLite
 	}
-	a.know(r.conn)
+	session := a.know(r.conn)
 	later := r.conn.Later(r.cmd)
 	a.p.Fetch.Pull(&fetch.Request{
 		Group: h.ConsumerGroup, Topic: h.Topic, Queue: h.QueueID, Offset: h.QueueOffset, Max: h.MaxMsgNums, Flag: flag,
 		CommitOffset: h.CommitOffset, Suspend: suspendTime(h.SuspendMillis), Subscription: h.Subscription,
-		ExpressionType: h.ExpressionType, SubVersion: h.SubVersion, Conn: r.conn,
+		ExpressionType: h.ExpressionType, SubVersion: h.SubVersion, Conn: r.conn, Told: session,
 	}, func(res fetch.Result, err error) {
 		resp := pulled(res, err)
 		if err == nil {

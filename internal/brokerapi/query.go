@@ -33,17 +33,21 @@ func (a *API) viewMessage(_ *request, h *protocol.ViewMessageHeader) (answer, er
 	return answer{chunks: [][]byte{view}, release: release}, nil
 }
 
-// queryMessage finds messages by key (12). RocketMQ finds those of equal hash,
-// too; these are all of the topic and have the key.
+// queryMessage finds messages by key or by tags (12). RocketMQ finds those of
+// equal hash, too; these are all of the topic and have the key.
 func (a *API) queryMessage(_ *request, h *protocol.QueryMessageHeader) (answer, error) {
-	if h.IndexType != "" && h.IndexType != "K" && h.IndexType != "U" {
-		return answer{}, fmt.Errorf("%w: an index of type %q is not served, K and U are", mq.ErrUnsupported, h.IndexType)
+	most, query := min(int(h.Max), maxQuery), a.p.Store.Query
+	switch h.IndexType {
+	case "", "K", "U":
+		if h.Unique {
+			most = maxQueryUnique
+		}
+	case "T":
+		query = a.p.Store.QueryTags
+	default:
+		return answer{}, fmt.Errorf("%w: there is no index of type %q: K are keys, U unique keys, T tags", mq.ErrInvalid, h.IndexType)
 	}
-	most := min(int(h.Max), maxQuery)
-	if h.Unique {
-		most = maxQueryUnique
-	}
-	hits, err := a.p.Store.Query(h.Topic, h.Key, most, h.Begin, h.End)
+	hits, err := query(h.Topic, h.Key, most, h.Begin, h.End)
 	if err != nil {
 		return answer{}, err
 	}

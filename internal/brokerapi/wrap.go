@@ -88,20 +88,19 @@ func (a *API) refuse(code protocol.Code) handler {
 	}
 }
 
-// session is what the API attaches to a connection that it must hear the end of.
-type session struct{}
-
 // know makes sure that the end of the connection is told to those who keep
-// something of it.
-func (a *API) know(c *server.Conn) {
-	if c.Attached() != nil {
-		return
+// something of it, and returns what the API keeps with it.
+func (a *API) know(c *server.Conn) *session {
+	if s, ok := c.Attached().(*session); ok {
+		return s
 	}
-	c.Attach(session{})
+	s := &session{}
+	c.Attach(s)
 	c.OnClose(func() {
 		a.p.Clients.Closed(c)
 		a.p.Fetch.Forget(c)
 	})
+	return s
 }
 
 type meter = metric.Meter

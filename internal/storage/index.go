@@ -48,7 +48,7 @@ func (s *Store) openIndex(clean bool, logEnd mq.LogOffset) error {
 	}
 	var err error
 	s.index, err = keyindex.Open(s.fs, s.path("index"), keyindex.Config{
-		Slots: s.cfg.IndexSlots, Entries: s.cfg.IndexEntries, Mark: s.cfg.own("index.mark"),
+		Slots: s.cfg.IndexSlots, Entries: s.cfg.IndexEntries, Tags: true, Mark: s.cfg.own("index.mark"),
 	}, clean)
 	if err != nil {
 		return err
@@ -178,6 +178,19 @@ func (f *Hits) Release() {
 // first, at most max and at most 64. What was appended before the call is found,
 // unless the index is more than a second behind.
 func (s *Store) Query(topic, key string, max int, begin, end int64) (Hits, error) {
+	return s.query(topic, key, max, begin, end, func(props []byte) bool { return hasKey(props, key) })
+}
+
+// QueryTags is Query for the messages whose TAGS are tags. What an earlier release
+// indexed, RocketMQ before 5.5 or Sundial before it knew tags, is not found.
+func (s *Store) QueryTags(topic, tags string, max int, begin, end int64) (Hits, error) {
+	return s.query(topic, keyindex.TagKey(tags), max, begin, end, func(props []byte) bool {
+		v, ok := record.Property(props, mq.PropTags)
+		return ok && string(v) == tags
+	})
+}
+
+func (s *Store) query(topic, key string, max int, begin, end int64, has func(props []byte) bool) (Hits, error) {
 	if s.index == nil {
 		return Hits{}, fmt.Errorf("%w: the key index is switched off (messageIndexEnable)", mq.ErrUnsupported)
 	}
@@ -203,7 +216,7 @@ func (s *Store) Query(topic, key string, max int, begin, end int64) (Hits, error
 				s.note.Error("the key index points to no message", "log", at, "err", err)
 				continue
 			}
-			if string(v.Topic()) != topic || !hasKey(v.Properties(), key) || !s.queued(v) && v.SysFlag().Tx() == 0 {
+			if string(v.Topic()) != topic || !has(v.Properties()) || !s.queued(v) && v.SysFlag().Tx() == 0 {
 				file.Release()
 				continue
 			}

@@ -164,11 +164,8 @@ type about struct {
 // look reads once.
 func (f *Flow) look(req *Request, match *filter.Filter, a about) (Result, error) {
 	key := mq.QueueKey{Topic: req.Topic, ID: req.Queue}
-	if off, ok := f.offsets.TakeReset(req.Group, req.Topic, req.Queue); ok {
-		return Result{
-			Status: Moved, Remark: "OFFSET_RESET", Next: off, Min: f.store.MinOffset(key), Max: f.store.MaxOffset(key),
-			SuggestBroker: a.suggest, TopicSysFlag: a.topicSysFlag, GroupSysFlag: a.groupSysFlag,
-		}, nil
+	if res, ok := f.reset(req, key, a); ok {
+		return res, nil
 	}
 	var matchCode func(int64) bool
 	var matchRecord func(record.View) bool
@@ -193,6 +190,24 @@ func (f *Flow) look(req *Request, match *filter.Filter, a about) (Result, error)
 	}
 	res.Chunks, res.Count, res.Release = got.Chunks, got.Count, got.Release
 	return res, nil
+}
+
+// reset answers a pull of a queue in which the group is to go elsewhere: it
+// jumps there, or, when its client knows of the reset, gets nothing. A pull that
+// comes from the new place goes on.
+func (f *Flow) reset(req *Request, key mq.QueueKey, a about) (Result, bool) {
+	res := Result{
+		Status: Moved, Remark: "OFFSET_RESET", Min: f.store.MinOffset(key), Max: f.store.MaxOffset(key),
+		SuggestBroker: a.suggest, TopicSysFlag: a.topicSysFlag, GroupSysFlag: a.groupSysFlag,
+	}
+	waiting, waits := f.offsets.WaitingReset(req.Group, req.Topic, req.Queue)
+	if waits && waiting != req.Offset && req.Told != nil && req.Told.Reset(req.Group, req.Topic) {
+		res.Status, res.Next = NoNew, req.Offset
+		return res, true
+	}
+	off, ok := f.offsets.TakeReset(req.Group, req.Topic, req.Queue, req.Offset)
+	res.Next = off
+	return res, ok
 }
 
 // statusOf is what the store's finding means to a consumer that asked for off.

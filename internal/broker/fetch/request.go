@@ -22,6 +22,15 @@ type Request struct {
 	SubVersion     int64
 	Conn           any    // the connection that asks, comparable: Forget drops what it has parked
 	ClientHost     string // for the commit log line of offsets
+	Told           Told   // nil: the client hears of resets from its pulls alone
+}
+
+// Told knows which resets the client heard of in another way.
+type Told interface {
+	// Reset reports whether the client was told a moment ago that group is moved in
+	// topic. It is on its way to the new place then, and a jump of an old pull would
+	// only disturb it.
+	Reset(group, topic string) bool
 }
 
 // Status is the outcome of a pull that was allowed.

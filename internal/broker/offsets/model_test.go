@@ -51,8 +51,8 @@ func TestModel(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"commit": func(t *rapid.T) {
 				g, tp, q, off := group.Draw(t, "g"), topic.Draw(t, "t"), queue.Draw(t, "q"), offset.Draw(t, "off")
-				_, waits := resets[[2]string{tp, g}][q]
-				want := off >= 0 && !waits
+				to, waits := resets[[2]string{tp, g}][q]
+				want := off >= 0 && (!waits || off == to)
 				if err := r.Commit(g, tp, q, off); (err == nil) != want {
 					t.Fatalf("commit says %v, want it taken: %v", err, want)
 				}
@@ -72,9 +72,13 @@ func TestModel(t *testing.T) {
 			},
 			"take": func(t *rapid.T) {
 				g, tp, q := group.Draw(t, "g"), topic.Draw(t, "t"), queue.Draw(t, "q")
+				from := max(0, offset.Draw(t, "from"))
 				want, waits := resets[[2]string{tp, g}][q]
-				if got, found := r.TakeReset(g, tp, q); found != waits || found && got != want {
-					t.Fatalf("take says %d %v, want %d %v", got, found, want, waits)
+				if got, found := r.WaitingReset(g, tp, q); found != waits || found && got != want {
+					t.Fatalf("waiting says %d %v, want %d %v", got, found, want, waits)
+				}
+				if got, found := r.TakeReset(g, tp, q, from); found != (waits && want != from) || found && got != want {
+					t.Fatalf("take from %d says %d %v, want %d %v", from, got, found, want, waits)
 				}
 				delete(resets[[2]string{tp, g}], q)
 			},

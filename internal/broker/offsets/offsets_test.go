@@ -204,7 +204,7 @@ func TestC19DeletionStartsANewGeneration(t *testing.T) {
 	if err := r.DeleteGroup("h"); err != nil {
 		t.Fatal(err)
 	}
-	if off, found := r.TakeReset("g", "t", 0); found {
+	if off, found := r.TakeReset("g", "t", 0, 0); found {
 		t.Errorf("a reset of the deleted topic is left: %d", off)
 	}
 	for name, r := range map[string]*Register{"at once": r, "after a crash": open(t, fs.Crash())} {
@@ -303,10 +303,10 @@ func TestResetStandsUntilItIsTaken(t *testing.T) {
 	if err := r.Commit("g", "t", 1, 7); err != nil {
 		t.Errorf("another queue waits, too: %v", err)
 	}
-	if off, found := r.TakeReset("g", "t", 0); !found || off != 10 {
+	if off, found := r.TakeReset("g", "t", 0, 0); !found || off != 10 {
 		t.Errorf("take: %d %v", off, found)
 	}
-	if _, found := r.TakeReset("g", "t", 0); found {
+	if _, found := r.TakeReset("g", "t", 0, 0); found {
 		t.Error("taken twice")
 	}
 	if err := r.Commit("g", "t", 0, 11); err != nil {

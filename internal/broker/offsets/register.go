@@ -131,7 +131,7 @@ func (r *Register) commit(group, topic string, queue mq.QueueID, off mq.QueueOff
 		r.resets.Lock()
 		to, waits := r.resets.m[resetKey{k, queue}]
 		r.resets.Unlock()
-		if waits {
+		if waits && off != to {
 			return fmt.Errorf("%w: the offset of group %s in queue %d of topic %s was reset to %d, and the next pull jumps there", mq.ErrIllegalOperation, group, queue, topic, to)
 		}
 	}
@@ -279,8 +279,9 @@ func (r *Register) Reset(group, topic string, queue mq.QueueID, off mq.QueueOffs
 	r.pulled.all.Delete(k)
 }
 
-// TakeReset returns the offset that a pull of group must jump to, once.
-func (r *Register) TakeReset(group, topic string, queue mq.QueueID) (off mq.QueueOffset, found bool) {
+// TakeReset returns the offset that a pull of group from an offset must jump to,
+// once. A pull from that very offset takes the reset and need not jump.
+func (r *Register) TakeReset(group, topic string, queue mq.QueueID, from mq.QueueOffset) (off mq.QueueOffset, found bool) {
 	if r.pending.Load() == 0 {
 		return mq.UnknownOffset, false
 	}
@@ -293,7 +294,18 @@ func (r *Register) TakeReset(group, topic string, queue mq.QueueID) (off mq.Queu
 	}
 	delete(r.resets.m, k)
 	r.pending.Store(int64(len(r.resets.m)))
-	return off, true
+	return off, off != from
+}
+
+// WaitingReset returns the offset of a reset that no pull took yet.
+func (r *Register) WaitingReset(group, topic string, queue mq.QueueID) (off mq.QueueOffset, waits bool) {
+	if r.pending.Load() == 0 {
+		return mq.UnknownOffset, false
+	}
+	r.resets.Lock()
+	defer r.resets.Unlock()
+	off, waits = r.resets.m[resetKey{key{topic, group}, queue}]
+	return off, waits
 }
 
 // Save writes the file when something changed since it was written last.

@@ -6,30 +6,37 @@ import (
 	"testing"
 
 	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/record"
 	"github.com/sundial-mq/sundial/internal/vfs"
 )
 
-// BenchmarkPut follows a log whose messages have a unique key and one other, into
-// files of the default size.
+// BenchmarkPut follows a log whose messages have a unique key and one other, and
+// tags that are indexed or not, into files of the default size.
 func BenchmarkPut(b *testing.B) {
-	x, err := Open(vfs.OS(), b.TempDir(), DefaultConfig(), true)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer x.Close()
-	v := message(b, "topic", 0, 1_700_000_000_000, "0A000001C35018B4AAC2000000000001", "order-00000001")
-	uniq, _ := v.Property("UNIQ_KEY")
-	keys, _ := v.Property("KEYS")
-	n := uint64(0)
-	b.ReportAllocs()
-	for b.Loop() {
-		n++
-		binary.BigEndian.PutUint64(v[28:], n)
-		copy(uniq[24:], fmt.Append(nil, 10_000_000+n*7919%89_999_999))
-		copy(keys[6:], uniq[24:])
-		if err := x.Put(v); err != nil {
-			b.Fatal(err)
-		}
+	for _, tags := range []bool{false, true} {
+		b.Run(fmt.Sprintf("tags=%v", tags), func(b *testing.B) {
+			cfg := DefaultConfig()
+			cfg.Tags = tags
+			x, err := Open(vfs.OS(), b.TempDir(), cfg, true)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer x.Close()
+			v := tagged(b, "0A000001C35018B4AAC2000000000001", "order-00000001", "TagA")
+			uniq, _ := v.Property("UNIQ_KEY")
+			keys, _ := v.Property("KEYS")
+			n := uint64(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				n++
+				binary.BigEndian.PutUint64(v[28:], n)
+				copy(uniq[24:], fmt.Append(nil, 10_000_000+n*7919%89_999_999))
+				copy(keys[6:], uniq[24:])
+				if err := x.Put(v); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 
@@ -67,4 +74,18 @@ func BenchmarkRestore(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// tagged is a message with tags.
+func tagged(t testing.TB, uniq, keys, tags string) record.View {
+	t.Helper()
+	m := record.Message{Topic: "topic", StoreTime: 1_700_000_000_000}
+	m.Properties = record.AppendProperty(m.Properties, mq.PropUniqueKey, uniq)
+	m.Properties = record.AppendProperty(m.Properties, mq.PropKeys, keys)
+	m.Properties = record.AppendProperty(m.Properties, mq.PropTags, tags)
+	b, err := m.Append(nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return record.View(b)
 }
