@@ -51,6 +51,7 @@ type API struct {
 	classes classes
 	m       metrics
 	traffic traffic
+	replies replies
 }
 
 // classes are the kinds of traffic. See Config.
@@ -121,6 +122,8 @@ func (a *API) commands() []command {
 		{protocol.SendMessage, c.send, a.send},
 		{protocol.SendMessageV2, c.send, a.send},
 		{protocol.SendBatchMessage, c.send, a.send},
+		{protocol.SendReplyMessage, c.client, a.reply},
+		{protocol.SendReplyMessageV2, c.client, a.reply},
 		{protocol.ConsumerSendMsgBack, c.back, with(a.sendBack)},
 
 		{protocol.PullMessage, c.pull, a.pull},

@@ -172,23 +172,6 @@ func TestA04TopicTypes(t *testing.T) {
 	}
 }
 
-// F05: a reply, which is not served yet, is refused with a reason; what a request
-// needs to be answered one day, the cluster, is on the message.
-func TestF05RepliesAreRefusedAndRequestsCarryTheirCluster(t *testing.T) {
-	t.Parallel()
-	p := newBench(t, options{}).connect()
-	p.sendOK("T", "question", "MSG_TYPE\x01x\x02CORRELATION_ID\x017\x02")
-	v := p.await("g", "T", 0)
-	if c, _ := v.Property("CLUSTER"); string(c) != "DefaultCluster" {
-		t.Errorf("cluster %q", c)
-	}
-	for _, code := range []protocol.Code{324, 325} {
-		if resp := p.do(code, nil, nil); resp.Code != int32(protocol.RequestCodeNotSupported) || resp.Remark == "" {
-			t.Errorf("%d: %d %q", code, resp.Code, resp.Remark)
-		}
-	}
-}
-
 // G13: names with a namespace before them (instance%topic) are ordinary names:
 // for topics, groups, retries, dead letters, traces and delays.
 func TestG13NamesWithANamespace(t *testing.T) {

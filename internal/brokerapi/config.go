@@ -23,6 +23,10 @@ type Config struct {
 	Region  string
 	TraceOn bool
 
+	// StoreReplies has replies to requests stored in the reply topic, too
+	// (storeReplyMessageEnable).
+	StoreReplies bool
+
 	// Pull, SendBack, Client, Query and Admin bound the classes of traffic that may
 	// wait. Pulls that wait for news wait elsewhere and hold no worker.
 	// Ask is apart from Admin: it is what clients are asked on behalf of an
@@ -51,8 +55,11 @@ type Config struct {
 // DefaultConfig is a broker without names and address.
 func DefaultConfig() Config {
 	return Config{
-		Region:   "DefaultRegion",
-		TraceOn:  true,
+		Region:  "DefaultRegion",
+		TraceOn: true,
+
+		StoreReplies: true,
+
 		Pull:     server.ClassConfig{Name: "pull", Workers: 16, Queue: 100_000},
 		SendBack: server.ClassConfig{Name: "sendback", Workers: 64, Queue: 10_000},
 		Client:   server.ClassConfig{Name: "client", Workers: 32, Queue: 50_000},

@@ -287,6 +287,9 @@ var used = []Key{
 	{Section: "Sending", Name: "traceOn", Type: Bool, Default: "true",
 		Doc:   "Tells clients that they may trace (TRACE_ON).",
 		field: func(s *Settings) any { return &s.TraceOn }},
+	{Section: "Sending", Name: "storeReplyMessageEnable", Type: Bool, Default: "true",
+		Doc:   "Stores replies to requests in the topic CLUSTER_REPLY_TOPIC, besides handing them to the requester.",
+		field: func(s *Settings) any { return &s.StoreReplyMessageEnable }},
 
 	{Section: "Receiving", Name: "longPollingEnable", Type: Bool, Default: "true",
 		Doc:   "Lets a pull that finds nothing wait as long as it asks for.",

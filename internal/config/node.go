@@ -58,6 +58,7 @@ func (s *Settings) Node(roles node.Roles) node.Config {
 	b.Produce.AcceptFrom = s.StartAcceptSendRequestTimeMs
 	b.Redeliver.SyncFlushTimeout = s.SyncFlushTimeout
 	b.API.Region, b.API.TraceOn = s.RegionID, s.TraceOn
+	b.API.StoreReplies = s.StoreReplyMessageEnable
 	b.API.YoungBytes = s.YoungQueueBytes
 
 	b.Fetch.LitePull = s.LitePullMessageEnable

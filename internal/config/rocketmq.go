@@ -514,7 +514,6 @@ var java = []struct {
 	{"storePathDLedgerCommitLog", Text, "", whyDledger},
 	{"storePathEpochFile", Text, "", whyController},
 	{"storePathIndex", Text, "", whyOldPath},
-	{"storeReplyMessageEnable", Bool, "true", whyFixed},
 	{"subscriptionExpiredTimeout", Int64, "600000", whyFixed},
 	{"syncBrokerMemberGroupPeriod", Int32, "1000", whyController},
 	{"syncBrokerMetadataPeriod", Int64, "5000", whyController},

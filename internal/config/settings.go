@@ -86,6 +86,7 @@ type Settings struct {
 	MessageDelayLevel            string
 	RegionID                     string
 	TraceOn                      bool
+	StoreReplyMessageEnable      bool
 	LitePullMessageEnable        bool
 	LongPollingEnable            bool
 	ShortPollingTimeMills        time.Duration

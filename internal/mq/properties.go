@@ -29,6 +29,11 @@ const (
 	PropPopCK           = "POP_CK"
 	PropPriority        = "_SYS_MSG_PRIORITY_"
 
+	// Of requests and replies.
+	PropReplyToClient = "REPLY_TO_CLIENT" // client id of the requester
+	PropCorrelationID = "CORRELATION_ID"
+	PropPushReplyTime = "PUSH_REPLY_TIME" // when the reply was handed on, in ms
+
 	PropTimerDelaySec   = "TIMER_DELAY_SEC"
 	PropTimerDelayMs    = "TIMER_DELAY_MS"
 	PropTimerDeliverMs  = "TIMER_DELIVER_MS"

@@ -79,6 +79,9 @@ const (
 	QueryConsumeQueue                    Code = 321
 	QueryDataVersion                     Code = 322
 	ResumeCheckHalfMessage               Code = 323
+	SendReplyMessage                     Code = 324
+	SendReplyMessageV2                   Code = 325
+	PushReplyMessageToClient             Code = 326
 	AddWritePermOfBroker                 Code = 327
 	GetAllProducerInfo                   Code = 328
 	QueryTopicsByConsumer                Code = 343
@@ -135,7 +138,6 @@ const (
 	whyAdmin      = "this view is not served yet"
 	whySelf       = "the broker does this by itself, there is nothing to trigger"
 	whyStats      = "statistics by name are not served yet"
-	whyReply      = "request and reply is not served yet"
 	whyRocksDB    = "there is no RocksDB in the store"
 	whyPop        = "POP consumption is not served yet, pull and push consumers are"
 	whyLite       = "lite topics are not served"
@@ -246,9 +248,9 @@ var requests = []Request{
 	{QueryConsumeQueue, "QUERY_CONSUME_QUEUE", Broker, ""},
 	{QueryDataVersion, "QUERY_DATA_VERSION", NameServer, ""},
 	{ResumeCheckHalfMessage, "RESUME_CHECK_HALF_MESSAGE", Broker, whyTx},
-	{324, "SEND_REPLY_MESSAGE", Broker, whyReply},
-	{325, "SEND_REPLY_MESSAGE_V2", Broker, whyReply},
-	{326, "PUSH_REPLY_MESSAGE_TO_CLIENT", Client, whyReply},
+	{SendReplyMessage, "SEND_REPLY_MESSAGE", Broker, ""},
+	{SendReplyMessageV2, "SEND_REPLY_MESSAGE_V2", Broker, ""},
+	{PushReplyMessageToClient, "PUSH_REPLY_MESSAGE_TO_CLIENT", Client, ""},
 	{AddWritePermOfBroker, "ADD_WRITE_PERM_OF_BROKER", NameServer, ""},
 	{GetAllProducerInfo, "GET_ALL_PRODUCER_INFO", Broker, ""},
 	{329, "DELETE_EXPIRED_COMMITLOG", Broker, whySelf},

@@ -241,3 +241,22 @@ type SendBackHeader struct {
 	UnitMode          bool   `h:"unitMode"`
 	MaxReconsumeTimes *int32 `h:"maxReconsumeTimes"`
 }
+
+// PushReplyHeader is the header of PUSH_REPLY_MESSAGE_TO_CLIENT (326): the
+// broker hands a requester the reply to its request.
+type PushReplyHeader struct {
+	ProducerGroup      string     `h:"producerGroup,required"`
+	Topic              string     `h:"topic,required"`
+	DefaultTopic       string     `h:"defaultTopic,required"`
+	DefaultTopicQueues int32      `h:"defaultTopicQueueNums,required"`
+	QueueID            mq.QueueID `h:"queueId,required"`
+	SysFlag            mq.SysFlag `h:"sysFlag,required"`
+	BornTime           int64      `h:"bornTimestamp,required"`
+	Flag               int32      `h:"flag,required"`
+	Properties         string     `h:"properties"`
+	ReconsumeTimes     int32      `h:"reconsumeTimes"`
+	UnitMode           bool       `h:"unitMode"`
+	BornHost           string     `h:"bornHost,required"`  // of the replier, ip:port
+	StoreHost          string     `h:"storeHost,required"` // of the broker
+	StoreTime          int64      `h:"storeTimestamp,required"`
+}

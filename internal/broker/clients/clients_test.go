@@ -187,12 +187,22 @@ func TestProducers(t *testing.T) {
 	if all := h.AllProducers(); len(all) != 2 || len(all["q"]) != 1 {
 		t.Errorf("all: %+v", all)
 	}
-	if c, ok := h.Producer("b"); !ok || c.Conn != 2 {
+	if c := h.Requesters("b"); len(c) != 1 || c[0].Conn != 2 {
 		t.Errorf("b: %+v", c)
 	}
+	// b comes back while its old connection is not known to be dead.
+	beat(3, "b", "q", "p")
+	if c := h.Requesters("b"); len(c) != 2 || c[0].Conn != 3 || c[1].Conn != 2 {
+		t.Errorf("b twice: %+v", c)
+	}
+	h.Unregister(3, "q", "")
 	h.Unregister(2, "p", "")
-	if _, ok := h.Producer("b"); ok || len(h.Producers("p")) != 1 {
-		t.Error("b is still here")
+	if c := h.Requesters("b"); len(c) != 1 || c[0].Conn != 3 {
+		t.Errorf("b again: %+v", c)
+	}
+	h.Closed(3)
+	if len(h.Requesters("b")) != 0 || len(h.Producers("p")) != 1 || len(h.mu.ids) != 1 {
+		t.Errorf("b is still here: %v", h.mu.ids)
 	}
 	h.Closed(1)
 	if len(h.AllProducers()) != 0 {

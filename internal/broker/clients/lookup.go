@@ -117,18 +117,20 @@ func (r *Register) AllProducers() map[string][]Client {
 	return all
 }
 
-// Producer finds a producer of any group by its client id.
-func (r *Register) Producer(id string) (Client, bool) {
+// Requesters finds the connections of the producer with this client id, the last
+// that came first: of a client that came back the older ones may be dead.
+func (r *Register) Requesters(id string) []Client {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, members := range r.mu.producers {
-		for _, m := range members {
-			if m.ID == id {
-				return m.Client, true
-			}
+	conns := r.mu.ids[id]
+	out := make([]Client, 0, len(conns))
+	for _, conn := range slices.Backward(conns) {
+		for name := range r.mu.conns[conn].produces {
+			out = append(out, r.mu.producers[name][conn].Client)
+			break
 		}
 	}
-	return Client{}, false
+	return out
 }
 
 func clientsOf(members map[any]*member) []Client {

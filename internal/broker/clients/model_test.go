@@ -94,7 +94,22 @@ func TestModel(t *testing.T) {
 						t.Fatalf("%s: view %v with %d members", g, r.View(g), members)
 					}
 				}
-				here := map[int]bool{}
+				here, requesters := map[int]bool{}, map[int]bool{}
+				for s := range produces {
+					requesters[s.conn] = true
+				}
+				found := 0
+				for name, conns := range r.mu.ids {
+					for _, c := range conns {
+						found++
+						if !requesters[c.(int)] || id(c.(int)) != name {
+							t.Fatalf("%v is found as %s", c, name)
+						}
+					}
+				}
+				if found != len(requesters) {
+					t.Fatalf("%d connections are found by id, want %d", found, len(requesters))
+				}
 				for s := range consumes {
 					here[s.conn] = true
 				}

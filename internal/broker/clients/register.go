@@ -21,7 +21,8 @@ type Register struct {
 		consumers map[string]*group
 		producers map[string]map[any]*member // group, connection
 		conns     map[any]*presence
-		joined    uint64 // members so far, for their order
+		ids       map[string][]any // client id of producers to their connections, in the order they came
+		joined    uint64           // members so far, for their order
 	}
 	locks struct {
 		sync.Mutex
@@ -47,6 +48,7 @@ type member struct {
 type presence struct {
 	consumes    map[string]bool
 	produces    map[string]bool
+	producer    string // its client id among the producers, while it produces
 	fingerprint int32
 }
 
@@ -59,6 +61,7 @@ func New(cfg Config) (*Register, error) {
 	r.mu.consumers = map[string]*group{}
 	r.mu.producers = map[string]map[any]*member{}
 	r.mu.conns = map[any]*presence{}
+	r.mu.ids = map[string][]any{}
 	r.locks.held = map[string]map[Queue]lease{}
 	return r, nil
 }
@@ -152,8 +155,20 @@ func (r *Register) produceLocked(p *presence, name string, c Client) {
 		m.LastSeen = c.LastSeen
 		return
 	}
+	if len(p.produces) == 0 {
+		p.producer = strings.Clone(c.ID)
+		r.mu.ids[p.producer] = append(r.mu.ids[p.producer], c.Conn)
+	}
 	members[c.Conn] = &member{Client: c}
 	p.produces[name] = true
+}
+
+// noProducerLocked takes a connection that produces no more out of the index.
+func (r *Register) noProducerLocked(conn any, p *presence) {
+	left := slices.DeleteFunc(r.mu.ids[p.producer], func(c any) bool { return c == conn })
+	if r.mu.ids[p.producer] = left; len(left) == 0 {
+		delete(r.mu.ids, p.producer)
+	}
 }
 
 func (r *Register) consumeLocked(p *presence, c *Consumer, client Client, unchanged bool, after *calls) {
@@ -285,6 +300,9 @@ func (r *Register) leaveLocked(conn any, producerGroup, consumerGroup string, af
 		delete(members, conn)
 		if len(members) == 0 {
 			delete(r.mu.producers, producerGroup)
+		}
+		if len(p.produces) == 0 {
+			r.noProducerLocked(conn, p)
 		}
 	}
 	if p.consumes[consumerGroup] {
