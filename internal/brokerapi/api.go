@@ -14,6 +14,7 @@ import (
 	"github.com/sundial-mq/sundial/internal/broker/offsets"
 	"github.com/sundial-mq/sundial/internal/broker/produce"
 	"github.com/sundial-mq/sundial/internal/broker/redeliver"
+	"github.com/sundial-mq/sundial/internal/broker/stats"
 	"github.com/sundial-mq/sundial/internal/broker/topics"
 	"github.com/sundial-mq/sundial/internal/metric"
 	"github.com/sundial-mq/sundial/internal/protocol"
@@ -31,6 +32,7 @@ type Parts struct {
 	Groups    *groups.Register
 	Offsets   *offsets.Register
 	Clients   *clients.Register
+	Stats     *stats.Register
 
 	// Delay tells the progress of delayed messages; nil: there are none.
 	Delay *delay.Flow
@@ -71,10 +73,10 @@ func New(cfg Config, p Parts) (*API, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("broker API: %w", err)
 	}
-	if p.Store == nil || p.Produce == nil || p.Fetch == nil || p.Redeliver == nil || p.Topics == nil || p.Groups == nil || p.Offsets == nil || p.Clients == nil {
+	if p.Store == nil || p.Produce == nil || p.Fetch == nil || p.Redeliver == nil || p.Topics == nil || p.Groups == nil || p.Offsets == nil || p.Clients == nil || p.Stats == nil {
 		return nil, errors.New("BUG: broker API: a part is missing")
 	}
-	a := &API{cfg: cfg, p: p, log: cfg.Log, started: time.Now(), m: newMetrics(p.Metrics)}
+	a := &API{cfg: cfg, p: p, log: cfg.Log, started: time.Now(), m: newMetrics(p.Metrics, p.Stats.Stored)}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
@@ -183,5 +185,9 @@ func (a *API) commands() []command {
 
 		{protocol.GetBrokerRuntimeInfo, c.admin, bare(a.runtimeInfo)},
 		{protocol.GetBrokerConfig, c.admin, bare(a.brokerConfig)},
+		{protocol.ViewBrokerStatsData, c.admin, with(a.statsData)},
+		{protocol.QueryConsumeTimeSpan, c.admin, with(a.consumeTimeSpan)},
+		{protocol.GetBrokerHAStatus, c.admin, bare(a.haStatus)},
+		{protocol.GetTimerMetrics, c.admin, bare(a.timerMetrics)},
 	}
 }

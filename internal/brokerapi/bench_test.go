@@ -15,6 +15,7 @@ import (
 	"github.com/sundial-mq/sundial/internal/broker/offsets"
 	"github.com/sundial-mq/sundial/internal/broker/produce"
 	"github.com/sundial-mq/sundial/internal/broker/redeliver"
+	"github.com/sundial-mq/sundial/internal/broker/stats"
 	"github.com/sundial-mq/sundial/internal/broker/topics"
 	"github.com/sundial-mq/sundial/internal/metric"
 	"github.com/sundial-mq/sundial/internal/mq"
@@ -88,7 +89,10 @@ func newBench(t testing.TB, o options) *bench {
 	p.Clients, err = clients.New(cc)
 	must(err)
 
+	p.Stats, err = stats.Open(disk, "/store/sundial", stats.DefaultConfig())
+	must(err)
 	sc := storage.DefaultConfig("/store")
+	sc.Tally = p.Stats.Tally
 	sc.LogFileSize, sc.QueueFileSize, sc.IndexSlots, sc.IndexEntries, sc.Prefault, sc.Reserve = 16<<20, 20_000, 1000, 4000, 0, 0
 	sc.TagsCode = levels.TagsCode
 	sc.OnArrival = func(key mq.QueueKey, off mq.QueueOffset, code int64) {
@@ -116,7 +120,7 @@ func newBench(t testing.TB, o options) *bench {
 	p.Fetch, err = fetch.New(fc, p.Store, p.Topics, p.Groups, p.Clients, p.Offsets)
 	must(err)
 	rc := redeliver.DefaultConfig()
-	rc.StoreHost = brokerAddr
+	rc.StoreHost, rc.Stored = brokerAddr, p.Stats.Back
 	p.Redeliver, err = redeliver.New(rc, p.Store, p.Topics, p.Groups, levels, func(group string) bool { return p.Clients.Locked(group, time.Now()) })
 	must(err)
 	pc := produce.DefaultConfig()

@@ -40,6 +40,7 @@ func (a *API) deleteGroup(_ *request, h *protocol.DeleteGroupHeader) (answer, er
 	if err := a.p.Groups.Delete(h.Group); err != nil {
 		return answer{}, err
 	}
+	a.p.Stats.DeleteGroup(h.Group)
 	if h.CleanOffset {
 		return answer{}, a.p.Offsets.DeleteGroup(h.Group)
 	}
@@ -94,15 +95,17 @@ func (a *API) consumeStats(_ *request, h *protocol.ConsumeStatsHeader) (answer, 
 	body := &protocol.ConsumeStats{Queues: protocol.QueueTable[protocol.ConsumeProgress]{}}
 	for _, name := range wanted {
 		if t := a.p.Topics.Get(name); t != nil && (view == nil || view.Subscription(name) != nil) {
-			a.addProgress(body.Queues, h.ConsumerGroup, t)
+			a.addProgress(body, h.ConsumerGroup, t)
 		}
 	}
 	return answer{body: protocol.EncodeBody(body)}, nil
 }
 
-func (a *API) addProgress(to protocol.QueueTable[protocol.ConsumeProgress], group string, t *mq.TopicConfig) {
+// addProgress adds a topic to what a group consumes.
+func (a *API) addProgress(to *protocol.ConsumeStats, group string, t *mq.TopicConfig) {
+	to.TPS += protocol.Number(a.p.Stats.GroupGet(t.Name, group))
 	for id := range mq.QueueID(t.ReadQueues) {
-		to[a.queueOf(t.Name, id)] = a.progress(group, mq.QueueKey{Topic: t.Name, ID: id})
+		to.Queues[a.queueOf(t.Name, id)] = a.progress(group, mq.QueueKey{Topic: t.Name, ID: id})
 	}
 }
 
@@ -118,7 +121,7 @@ func (a *API) brokerConsumeStats(_ *request, h *protocol.BrokerConsumeStatsHeade
 				continue
 			}
 			s := &protocol.ConsumeStats{Queues: protocol.QueueTable[protocol.ConsumeProgress]{}}
-			a.addProgress(s.Queues, g.Name, t)
+			a.addProgress(s, g.Name, t)
 			for _, p := range s.Queues {
 				body.Behind += int64(p.Broker - p.Consumer)
 				body.InFlight += int64(p.Pull - p.Consumer)

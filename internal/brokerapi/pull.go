@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/sundial-mq/sundial/internal/broker/fetch"
+	"github.com/sundial-mq/sundial/internal/broker/stats"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/protocol"
+	"github.com/sundial-mq/sundial/internal/record"
 	"github.com/sundial-mq/sundial/internal/remoting"
 )
 
@@ -32,6 +34,7 @@ func (a *API) pull(r request) *remoting.Command {
 	}
 	session := a.know(r.conn)
 	later := r.conn.Later(r.cmd)
+	topic, group, queue := h.Topic, h.ConsumerGroup, h.QueueID
 	a.p.Fetch.Pull(&fetch.Request{
 		Group: h.ConsumerGroup, Topic: h.Topic, Queue: h.QueueID, Offset: h.QueueOffset, Max: h.MaxMsgNums, Flag: flag,
 		CommitOffset: h.CommitOffset, Suspend: suspendTime(h.SuspendMillis), Subscription: h.Subscription,
@@ -43,6 +46,7 @@ func (a *API) pull(r request) *remoting.Command {
 			if res.Status == fetch.Found {
 				a.m.found.Inc()
 				a.m.transferred.Add(int64(res.Count))
+				a.read(topic, group, queue, &res)
 			} else {
 				a.m.missed.Inc()
 			}
@@ -56,6 +60,16 @@ func (a *API) pull(r request) *remoting.Command {
 		a.p.Fetch.Forget(r.conn) // it closed before the pull was parked
 	}
 	return nil
+}
+
+// read counts what a pull found.
+func (a *API) read(topic, group string, queue mq.QueueID, res *fetch.Result) {
+	a.m.getTime.Record(res.Took)
+	age := time.Now().UnixMilli() - record.View(res.Chunks[0]).StoreTime()
+	a.p.Stats.Read(&stats.Read{
+		Topic: topic, Group: group, Queue: queue, Messages: int64(res.Count), Bytes: int64(res.Bytes),
+		Took: res.Took, BehindBytes: res.Behind, BehindMillis: age,
+	})
 }
 
 // suspendTime is a client's word on how long to wait, which may be any number.

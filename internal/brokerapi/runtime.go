@@ -2,14 +2,17 @@ package brokerapi
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 	"unicode/utf16"
 
+	"github.com/sundial-mq/sundial/internal/broker/stats"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/protocol"
+	"github.com/sundial-mq/sundial/internal/remoting/server"
 )
 
 // traffic counts what goes through the API, for the runtime info.
@@ -26,27 +29,18 @@ func (a *API) runtimeInfo(*request) (answer, error) {
 	t := map[string]string{}
 	num := func(key string, n int64) { t[key] = strconv.FormatInt(n, 10) }
 
-	now := time.Now()
 	t["brokerActive"] = "true"
 	t["brokerVersionDesc"] = brokerVersion
 	t["product"] = "Sundial"
 	num("bootTimestamp", a.started.UnixMilli())
-	num("startAcceptSendRequestTimeStamp", 0)
-	t["runtime"] = ran(now.Sub(a.started))
+	num("startAcceptSendRequestTimeStamp", a.p.Produce.AcceptFrom())
+	t["runtime"] = ran(time.Since(a.started))
 
-	num("commitLogMinOffset", int64(a.p.Store.MinLog()))
-	num("commitLogMaxOffset", int64(a.p.Store.MaxLog()))
-	num("dispatchBehindBytes", 0) // a message is dispatched with its append
-	num("dispatchMaxBuffer", 0)
-	num("remainHowManyDataToCommit", 0)
-	t["remainHowManyDataToFlush"] = strconv.FormatInt(int64(a.p.Store.MaxLog()-a.p.Store.Durable()), 10) + " B"
-	num("pageCacheLockTimeMills", 0) // there is no page cache lock
-	if at, ok := a.earliestMessage(); ok {
-		num("earliestMessageTimeStamp", at)
-	}
-	num("putMessageFailedTimes", a.traffic.failed.Load())
-
+	a.logState(t)
+	a.disks(t)
 	a.rates(t)
+	a.putTimes(t)
+	a.days(t)
 	a.queues(t)
 	a.levels(t)
 
@@ -56,6 +50,52 @@ func (a *API) runtimeInfo(*request) (answer, error) {
 	}
 	t["timerEnqueueTps"], t["timerDequeueTps"] = "0.0", "0.0"
 	return answer{body: protocol.EncodeBody(&protocol.KVTable{Table: t})}, nil
+}
+
+// logState tells of the commit log and what follows it.
+func (a *API) logState(t map[string]string) {
+	num := func(key string, n int64) { t[key] = strconv.FormatInt(n, 10) }
+	s := a.p.Store.Stats()
+	volatile := int64(s.MaxLog - s.Durable)
+	num("commitLogMinOffset", int64(s.MinLog))
+	num("commitLogMaxOffset", int64(s.MaxLog))
+	t["remainHowManyDataToFlush"] = humanBytes(uint64(volatile))
+	if a.p.Store.SyncFlush() {
+		num("dispatchBehindBytes", volatile) // what is not durable is not visible
+	} else {
+		num("dispatchBehindBytes", 0) // a message is dispatched with its append
+	}
+	num("dispatchMaxBuffer", 0)
+	num("indexBehindBytes", max(0, int64(s.MaxLog-s.Indexed)))
+	num("pageCacheLockTimeMills", a.p.Store.LockHeld().Milliseconds())
+	num("remainTransientStoreBufferNumbs", math.MaxInt32) // there is no pool that could run out; RocketMQ's number for that
+	if at, ok := a.earliestMessage(); ok {
+		num("earliestMessageTimeStamp", at)
+	}
+	num("putMessageTimesTotal", s.Messages)
+	num("putMessageSizeTotal", s.Bytes)
+	t["putMessageAverageSize"] = decimal(float64(s.Bytes) / float64(max(s.Messages, 1)))
+	num("putMessageFailedTimes", a.traffic.failed.Load())
+}
+
+// disks tells how full the disks are. One that cannot be asked is left out.
+func (a *API) disks(t map[string]string) {
+	logs, queues, err := a.p.Store.Disks()
+	if err != nil || len(logs) == 0 {
+		return
+	}
+	least := logs[0]
+	var total, free uint64
+	for _, d := range logs {
+		t["commitLogDiskRatio_"+d.Dir] = decimal(float64(d.Percent) / 100)
+		if d.Percent < least.Percent {
+			least = d
+		}
+		total, free = total+d.Total, free+d.Free
+	}
+	t["commitLogDiskRatio"] = decimal(float64(least.Percent) / 100)
+	t["consumeQueueDiskRatio"] = decimal(float64(queues.Percent) / 100)
+	t["commitLogDirCapacity"] = "Total : " + humanBytes(total) + ", Free : " + humanBytes(free) + "."
 }
 
 // earliestMessage is the store time of the oldest message. A broker without
@@ -72,41 +112,110 @@ func (a *API) earliestMessage() (int64, bool) {
 	return view.StoreTime(), true
 }
 
-// rates tells events a second over 10 seconds, a minute and ten minutes.
+// rates tells events a second over 10 seconds, a minute and ten minutes. What is
+// put by the broker itself counts, too: delayed messages when they fire, retries,
+// dead letters.
 func (a *API) rates(t map[string]string) {
 	for key, m := range map[string]*meter{
-		"putTps": a.m.put, "getFoundTps": a.m.found, "getMissTps": a.m.missed, "getTotalTps": a.m.pulls, "getTransferredTps": a.m.transferred,
+		"putTps": a.m.stored, "getFoundTps": a.m.found, "getMissTps": a.m.missed, "getTotalTps": a.m.pulls, "getTransferredTps": a.m.transferred,
 	} {
 		r := m.Rates()
 		t[key] = fmt.Sprintf("%.2f %.2f %.2f", r.Sec10, r.Min1, r.Min10)
 	}
-	// What was put by the broker itself counts, too: delayed messages when they
-	// fire, retries, dead letters.
-	stored := strconv.FormatInt(a.p.Store.Stats().Messages, 10)
-	t["putMessageTimesTotal"], t["msgPutTotalTodayNow"] = stored, stored
-	t["msgGetTotalTodayNow"] = strconv.FormatInt(a.m.transferred.Value(), 10)
 }
 
-// queues tells how many requests wait in each class, and may.
+// steps are the ends of the steps of putMessageDistributeTime, with RocketMQ's
+// names of them.
+var steps = []struct {
+	end  time.Duration
+	name string
+}{
+	{time.Millisecond, "<=0ms"}, {10 * time.Millisecond, "0~10ms"}, {50 * time.Millisecond, "10~50ms"}, {100 * time.Millisecond, "50~100ms"},
+	{200 * time.Millisecond, "100~200ms"}, {500 * time.Millisecond, "200~500ms"}, {time.Second, "500ms~1s"}, {2 * time.Second, "1~2s"},
+	{3 * time.Second, "2~3s"}, {4 * time.Second, "3~4s"}, {5 * time.Second, "4~5s"}, {10 * time.Second, "5~10s"}, {math.MaxInt64, "10s~"},
+}
+
+// putTimes tells how long sends took in the last minute, and the longest ever.
+func (a *API) putTimes(t map[string]string) {
+	s := a.m.putTime.LastMinute()
+	var b strings.Builder
+	below := int64(0)
+	for _, step := range steps {
+		n := s.Count
+		if step.end < math.MaxInt64 {
+			n = s.Below(step.end)
+		}
+		fmt.Fprintf(&b, "[%s]:%d ", step.name, n-below)
+		below = n
+	}
+	t["putMessageDistributeTime"] = b.String()
+	millis := func(d time.Duration) string { return fmt.Sprintf("%.2f", float64(d)/float64(time.Millisecond)) }
+	t["putLatency99"], t["putLatency999"] = millis(s.Quantile(0.99)), millis(s.Quantile(0.999))
+	whole, get := a.m.putTime.Snapshot(), a.m.getTime.Snapshot()
+	t["putMessageEntireTimeMax"] = strconv.FormatInt(whole.Max.Milliseconds(), 10)
+	t["getMessageEntireTimeMax"] = strconv.FormatInt(get.Max.Milliseconds(), 10)
+}
+
+// days tells the messages of users by the calendar.
+func (a *API) days(t map[string]string) {
+	d := a.p.Stats.Days()
+	for name, c := range map[string]stats.Count{"msgPutTotal": d.Put, "msgGetTotal": d.Get} {
+		t[name+"TodayNow"] = strconv.FormatInt(c.Now, 10)
+		t[name+"TodayMorning"] = strconv.FormatInt(c.TodayMorning, 10)
+		t[name+"YesterdayMorning"] = strconv.FormatInt(c.YesterdayMorning, 10)
+	}
+}
+
+// queues tells how many requests wait in the class that serves each kind, how
+// many may, and how long the first has waited. What nobody serves is left out.
 func (a *API) queues(t map[string]string) {
-	waiting := map[string]int64{}
-	if a.p.Metrics != nil {
-		for _, r := range a.p.Metrics.Read() {
-			if r.Name == "sundial_remoting_waiting" && len(r.Labels) == 1 {
-				waiting[r.Labels[0].Value] = int64(r.Value)
-			}
+	class := map[protocol.Code]*server.Class{}
+	for _, c := range a.commands() {
+		class[c.code] = c.class
+	}
+	set := func(code protocol.Code, size, capacity, head string) {
+		c := class[code]
+		if c == nil {
+			return
+		}
+		n, limit, oldest := c.Waiting()
+		t[size], t[capacity] = strconv.Itoa(n), strconv.Itoa(limit)
+		if head != "" {
+			t[head] = strconv.FormatInt(oldest.Milliseconds(), 10)
 		}
 	}
-	set := func(pool, class string, capacity int) {
-		t[pool+"ThreadPoolQueueSize"] = strconv.FormatInt(waiting[class], 10)
-		t[pool+"ThreadPoolQueueCapacity"] = strconv.Itoa(capacity)
-		t[pool+"ThreadPoolQueueHeadWaitTimeMills"] = "0"
+	for pool, code := range map[string]protocol.Code{
+		"send": protocol.SendMessage, "pull": protocol.PullMessage, "litePull": protocol.LitePullMessage, "query": protocol.QueryMessage,
+	} {
+		set(code, pool+"ThreadPoolQueueSize", pool+"ThreadPoolQueueCapacity", pool+"ThreadPoolQueueHeadWaitTimeMills")
 	}
-	set("send", "", 0) // sends do not wait
-	set("pull", a.cfg.Pull.Name, a.cfg.Pull.Queue)
-	set("litePull", a.cfg.Pull.Name, a.cfg.Pull.Queue)
-	set("ack", "", 0) // there is no POP
-	set("query", a.cfg.Query.Name, a.cfg.Query.Queue)
+	set(protocol.EndTransaction, "EndTransactionQueueSize", "EndTransactionThreadPoolQueueCapacity", "")
+	// There is no POP, and so nothing to acknowledge; tools want the numbers.
+	for _, what := range []string{"Size", "Capacity", "HeadWaitTimeMills"} {
+		t["ackThreadPoolQueue"+what] = "0"
+	}
+}
+
+// humanBytes writes a size as RocketMQ does: 303 B, 1.5 GiB.
+func humanBytes(n uint64) string {
+	if n < 1024 {
+		return strconv.FormatUint(n, 10) + " B"
+	}
+	v, unit := float64(n)/1024, 0
+	for v >= 1024 && unit < 5 {
+		v /= 1024
+		unit++
+	}
+	return fmt.Sprintf("%.1f %ciB", v, "KMGTPE"[unit])
+}
+
+// decimal writes a number with a point, as Java does.
+func decimal(v float64) string {
+	s := strconv.FormatFloat(v, 'f', -1, 64)
+	if !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	return s
 }
 
 // levels tells how far each delay level is delivered and how far it reaches, and

@@ -2,8 +2,8 @@ package brokerapi
 
 import (
 	"errors"
-	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/sundial-mq/sundial/internal/bin"
 	"github.com/sundial-mq/sundial/internal/broker/produce"
@@ -26,7 +26,7 @@ const maxReconsumeSince = 121
 // Its budget is three allocations: the sending, its done, and one string for the
 // numbers of the answer.
 func (a *API) send(r request) *remoting.Command {
-	s := &sending{api: a, later: r.conn.Later(r.cmd)}
+	s := &sending{api: a, later: r.conn.Later(r.cmd), began: r.conn.Seen()}
 	var h protocol.SendHeader
 	if err := protocol.DecodeSend(r.cmd, &h); err != nil {
 		s.fill(produce.Result{}, err)
@@ -46,6 +46,7 @@ func (a *API) send(r request) *remoting.Command {
 type sending struct {
 	api    *API
 	later  server.Later
+	began  time.Time
 	state  atomic.Int32 // 0, or which of the two came first
 	req    produce.Request
 	resp   remoting.Command
@@ -79,7 +80,10 @@ func (s *sending) fill(res produce.Result, err error) {
 	ans := protocol.SendResponse{Region: a.cfg.Region, TraceOn: a.cfg.TraceOn}
 	s.resp.Language = remoting.Go
 	if err == nil || errors.Is(err, mq.ErrFlushTimeout) {
-		a.m.put.Add(int64(1 + strings.Count(res.MessageID, ",")))
+		took := time.Since(s.began)
+		a.m.put.Add(int64(res.Messages))
+		a.m.putTime.Record(took)
+		res.Tally.Took(took)
 		ans.MsgID, ans.QueueID, ans.QueueOffset, ans.TransactionID = res.MessageID, res.Queue, res.Offset, res.TransactionID
 	}
 	if err != nil {

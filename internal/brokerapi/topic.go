@@ -81,6 +81,7 @@ func (a *API) deleteTopic(r *request, h *protocol.TopicHeader) (answer, error) {
 	if err := a.p.Offsets.DeleteTopic(h.Topic); err != nil {
 		return answer{}, err
 	}
+	a.p.Stats.DeleteTopic(h.Topic)
 	if err := a.p.Store.DeleteTopic(h.Topic); err != nil {
 		return answer{}, err
 	}
@@ -140,7 +141,7 @@ func (a *API) topicStats(_ *request, h *protocol.TopicHeader) (answer, error) {
 	if t == nil {
 		return answer{}, fmt.Errorf("%w: topic[%s] not exist", mq.ErrNoTopic, h.Topic)
 	}
-	body := &protocol.TopicStats{Queues: protocol.QueueTable[protocol.QueueStats]{}}
+	body := &protocol.TopicStats{Queues: protocol.QueueTable[protocol.QueueStats]{}, PutTPS: protocol.Number(a.p.Stats.TopicPut(t.Name))}
 	for id := range mq.QueueID(max(t.ReadQueues, t.WriteQueues)) {
 		key := mq.QueueKey{Topic: t.Name, ID: id}
 		s := protocol.QueueStats{Min: a.p.Store.MinOffset(key), Max: a.p.Store.MaxOffset(key)}

@@ -112,12 +112,15 @@ type metrics struct {
 	found       *meter // pulls with messages
 	missed      *meter // pulls without
 	pulls       *meter // pulls that were allowed
+	stored      *meter // messages, whoever stored them
+	putTime     *metric.Latency
+	getTime     *metric.Latency
 
 	byCode map[protocol.Code]*metric.Counter
 	other  *metric.Counter
 }
 
-func newMetrics(reg *metric.Registry) metrics {
+func newMetrics(reg *metric.Registry, stored func() int64) metrics {
 	const name, help = "sundial_broker_refused_total", "Answers other than success, by response code."
 	m := metrics{
 		put:         reg.Meter("sundial_broker_messages_in_total", "Messages that clients sent and that are stored."),
@@ -125,6 +128,9 @@ func newMetrics(reg *metric.Registry) metrics {
 		found:       reg.Meter("sundial_broker_pulls_found_total", "Pulls answered with messages."),
 		missed:      reg.Meter("sundial_broker_pulls_missed_total", "Pulls answered without messages."),
 		pulls:       reg.Meter("sundial_broker_pulls_total", "Pulls answered, refused ones not counted."),
+		stored:      reg.MeterFunc("sundial_broker_stored_total", "Messages stored, by clients and by the broker itself.", stored),
+		putTime:     reg.Latency("sundial_broker_put_seconds", "From the arrival of a send to its answer, with synchronous flush the disk included."),
+		getTime:     reg.Latency("sundial_broker_get_seconds", "Time to find the messages of a pull; it does not include waiting for new ones."),
 		byCode:      map[protocol.Code]*metric.Counter{}, other: reg.Counter(name, help, metric.Label{Name: "code", Value: "other"}),
 	}
 	for _, c := range []protocol.Code{

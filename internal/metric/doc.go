@@ -1,5 +1,5 @@
 // Package metric counts and measures: [Counter], [Gauge], [Histogram] of
-// durations, and [Meter], a counter that knows its rate over the last 10
+// durations, [Tally] of one place, and [Meter], a counter that knows its rate over the last 10
 // seconds, minute and ten minutes.
 //
 // A package keeps its metrics in a struct made by one constructor that is handed

@@ -10,7 +10,8 @@ import (
 // zero Meter is ready; it must not be copied.
 type Meter struct {
 	Counter
-	mu struct {
+	read func() int64 // nil: the Counter's value
+	mu   struct {
 		sync.Mutex
 		seconds ring // a sample for each of the last 60 seconds
 		tens    ring // a sample for each of the last 60 times ten seconds
@@ -41,7 +42,11 @@ func (r *ring) back(k int) sample {
 
 // Sample notes the count at now.
 func (m *Meter) Sample(now time.Time) {
-	s := sample{now, m.Value()}
+	count := m.Value()
+	if m.read != nil {
+		count = m.read()
+	}
+	s := sample{now, count}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mu.seconds.add(s)

@@ -220,3 +220,63 @@ func BenchmarkHistogramRecord(b *testing.B) {
 		h.Record(123 * time.Microsecond)
 	}
 }
+
+func TestLatencyKnowsItsLastMinute(t *testing.T) {
+	t.Parallel()
+	var l Latency
+	now := time.Unix(1_000_000, 0)
+	for sec := range 200 {
+		l.Record(time.Duration(sec) * time.Millisecond)
+		l.Sample(now.Add(time.Duration(sec) * time.Second))
+		s := l.LastMinute()
+		if want := int64(sec + 1); sec < 50 && s.Count != want {
+			t.Fatalf("second %d: %d, want all %d", sec, s.Count, want)
+		}
+		if sec >= 60 && (s.Count < 50 || s.Count > 60) {
+			t.Fatalf("second %d: %d in the last minute", sec, s.Count)
+		}
+	}
+	if s := l.LastMinute(); s.Quantile(0) < 130*time.Millisecond {
+		t.Errorf("the minute has one of %v", s.Quantile(0))
+	}
+}
+
+func TestTallyCountsCalls(t *testing.T) {
+	t.Parallel()
+	var none *Tally
+	none.Add(1, 1)
+	none.Took(1)
+	var all Counter
+	var a, b Tally
+	a.CountIn(&all)
+	b.CountIn(&all)
+	a.Add(1, 10)
+	a.Add(7, 70)
+	a.Took(time.Second)
+	a.Took(-1)
+	b.Add(1, 5)
+	if got, want := a.Values(), (TallyValues{Things: 8, Bytes: 80, Calls: 2, Time: time.Second}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if all.Value() != 9 {
+		t.Errorf("%d in all", all.Value())
+	}
+}
+
+func TestMeterFuncReadsWhatIsCountedElsewhere(t *testing.T) {
+	t.Parallel()
+	r := NewRegistry()
+	var n int64
+	m := r.MeterFunc("x_total", "x", func() int64 { return n })
+	now := time.Unix(1_000_000, 0)
+	for sec := range 20 {
+		n += 5
+		m.Sample(now.Add(time.Duration(sec) * time.Second))
+	}
+	if got := m.Rates(); got.Sec10 != 5 || got.Min1 != 5 {
+		t.Errorf("%+v", got)
+	}
+	if got := r.Read(); len(got) != 1 || got[0].Value != 100 || got[0].Kind != KindCounter {
+		t.Errorf("%+v", got)
+	}
+}

@@ -30,7 +30,7 @@ type Registry struct {
 	mu struct {
 		sync.Mutex
 		entries map[string]entry
-		meters  []*Meter
+		sampled []interface{ Sample(now time.Time) }
 	}
 }
 
@@ -75,12 +75,29 @@ func (r *Registry) Counter(name, help string, labels ...Label) *Counter {
 func (r *Registry) Meter(name, help string, labels ...Label) *Meter {
 	m := new(Meter)
 	r.add(entry{name: name, help: help, labels: labels, kind: KindCounter, value: func() float64 { return float64(m.Value()) }})
+	r.sampled(m)
+	return m
+}
+
+// MeterFunc makes a meter of something that is counted elsewhere and only grows.
+func (r *Registry) MeterFunc(name, help string, read func() int64, labels ...Label) *Meter {
+	m := &Meter{read: read}
+	r.add(entry{name: name, help: help, labels: labels, kind: KindCounter, value: func() float64 { return float64(read()) }})
+	r.sampled(m)
+	return m
+}
+
+func (r *Registry) sampled(m interface{ Sample(now time.Time) }) {
 	if r != nil {
 		r.mu.Lock()
-		r.mu.meters = append(r.mu.meters, m)
+		r.mu.sampled = append(r.mu.sampled, m)
 		r.mu.Unlock()
 	}
-	return m
+}
+
+// CounterFunc registers a counter whose value is asked for when it is listed.
+func (r *Registry) CounterFunc(name, help string, value func() int64, labels ...Label) {
+	r.add(entry{name: name, help: help, labels: labels, kind: KindCounter, value: func() float64 { return float64(value()) }})
 }
 
 // Gauge makes a gauge.
@@ -102,6 +119,14 @@ func (r *Registry) Histogram(name, help string, labels ...Label) *Histogram {
 	return h
 }
 
+// Latency makes a histogram that knows its last minute, sampled by [Registry.Run].
+func (r *Registry) Latency(name, help string, labels ...Label) *Latency {
+	l := new(Latency)
+	r.add(entry{name: name, help: help, labels: labels, kind: KindHistogram, histogram: &l.Histogram})
+	r.sampled(l)
+	return l
+}
+
 // Run samples the registry's meters once a second until ctx is done.
 func (r *Registry) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
@@ -119,7 +144,7 @@ func (r *Registry) Run(ctx context.Context) error {
 
 func (r *Registry) sample(now time.Time) {
 	r.mu.Lock()
-	meters := slices.Clone(r.mu.meters)
+	meters := slices.Clone(r.mu.sampled)
 	r.mu.Unlock()
 	for _, m := range meters {
 		m.Sample(now)

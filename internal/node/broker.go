@@ -16,6 +16,7 @@ import (
 	"github.com/sundial-mq/sundial/internal/broker/offsets"
 	"github.com/sundial-mq/sundial/internal/broker/produce"
 	"github.com/sundial-mq/sundial/internal/broker/redeliver"
+	"github.com/sundial-mq/sundial/internal/broker/stats"
 	"github.com/sundial-mq/sundial/internal/broker/topics"
 	"github.com/sundial-mq/sundial/internal/brokerapi"
 	"github.com/sundial-mq/sundial/internal/mq"
@@ -32,6 +33,7 @@ type broker struct {
 	log      *slog.Logger
 
 	delay     *delay.Flow
+	stats     *stats.Register
 	store     *storage.Store
 	topics    *topics.Register
 	groups    *groups.Register
@@ -113,6 +115,13 @@ func (b *broker) openStore(p *parts) error {
 	if err != nil {
 		return err
 	}
+	if b.stats, err = stats.Open(p.fs, filepath.Join(p.cfg.Dir, "sundial"), b.cfg.Stats); err != nil {
+		return err
+	}
+	if text := b.stats.Loaded().String(); text != "" {
+		p.log.Warn("stats.json is "+text, "document", "stats.json")
+	}
+	b.stats.Measure(p.metrics)
 	// Nothing arrives before Open has returned and the flows are there: the ports
 	// are not served yet.
 	var open atomic.Bool
@@ -124,6 +133,7 @@ func (b *broker) openStore(p *parts) error {
 			b.fetch.Arrived(key, off, tagsCode)
 		}
 	}
+	c.Tally = b.stats.Tally
 	c.OnLost = func(from, to mq.LogOffset) {
 		if open.Load() {
 			b.lost(from, to)
@@ -139,6 +149,7 @@ func (b *broker) openStore(p *parts) error {
 	b.store.Pin("pending delayed messages", b.delay.Pin)
 	b.serving = func() { open.Store(true) }
 	p.stack.Add("store", b.store.Run)
+	b.saving(p, "statistics", b.stats.Run)
 	return nil
 }
 
@@ -178,16 +189,18 @@ func (b *broker) openRegisters(p *parts) (err error) {
 	if b.clients, err = clients.New(b.cfg.Clients); err != nil {
 		return err
 	}
-	saving := func(what string, run func(context.Context, func(error)) error) {
-		p.stack.Add(what, func(ctx context.Context) error {
-			return run(ctx, func(err error) { p.log.Error("save "+what+", will be tried again", "error", err) })
-		})
-	}
-	saving("topics", b.topics.Run)
-	saving("groups", b.groups.Run)
-	saving("offsets", b.offsets.Run)
+	b.saving(p, "topics", b.topics.Run)
+	b.saving(p, "groups", b.groups.Run)
+	b.saving(p, "offsets", b.offsets.Run)
 	p.stack.Add("clients", b.clients.Run)
 	return nil
+}
+
+// saving adds the floor of a register that saves its document now and then.
+func (b *broker) saving(p *parts, what string, run func(context.Context, func(error)) error) {
+	p.stack.Add(what, func(ctx context.Context) error {
+		return run(ctx, func(err error) { p.log.Error("save "+what+", will be tried again", "error", err) })
+	})
 }
 
 // restoreTopics makes the topics that the generation of topics.json before the
@@ -215,6 +228,7 @@ func (b *broker) openFlows(p *parts) (err error) {
 	if b.fetch, err = fetch.New(b.cfg.Fetch, b.store, b.topics, b.groups, b.clients, b.offsets); err != nil {
 		return err
 	}
+	b.cfg.Redeliver.Stored = b.stats.Back
 	if b.redeliver, err = redeliver.New(b.cfg.Redeliver, b.store, b.topics, b.groups, b.cfg.Delay.Levels, locked); err != nil {
 		return err
 	}
@@ -233,7 +247,7 @@ func (b *broker) told(ctx context.Context) { _ = b.announcer.Told(ctx) }
 func (b *broker) openAPI(p *parts) (err error) {
 	if b.api, err = brokerapi.New(b.cfg.API, brokerapi.Parts{
 		Store: b.store, Produce: b.produce, Fetch: b.fetch, Redeliver: b.redeliver,
-		Topics: b.topics, Groups: b.groups, Offsets: b.offsets, Clients: b.clients, Delay: b.delay,
+		Topics: b.topics, Groups: b.groups, Offsets: b.offsets, Clients: b.clients, Stats: b.stats, Delay: b.delay,
 		Announced: b.told, Metrics: p.metrics,
 	}); err != nil {
 		return err

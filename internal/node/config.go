@@ -14,6 +14,7 @@ import (
 	"github.com/sundial-mq/sundial/internal/broker/offsets"
 	"github.com/sundial-mq/sundial/internal/broker/produce"
 	"github.com/sundial-mq/sundial/internal/broker/redeliver"
+	"github.com/sundial-mq/sundial/internal/broker/stats"
 	"github.com/sundial-mq/sundial/internal/broker/topics"
 	"github.com/sundial-mq/sundial/internal/brokerapi"
 	"github.com/sundial-mq/sundial/internal/mq"
@@ -135,6 +136,7 @@ type BrokerConfig struct {
 	Fetch     fetch.Config
 	Delay     delay.Config
 	Redeliver redeliver.Config
+	Stats     stats.Config
 	API       brokerapi.Config
 	Announce  announce.Config
 	Server    server.Config
@@ -152,7 +154,7 @@ func DefaultConfig() Config {
 			Cluster: "DefaultCluster", Name: "broker-a", Port: 10911, FastPort: 10909, Perm: mq.PermRead | mq.PermWrite,
 			DelayLevels: delay.DefaultLevels, Store: storage.DefaultConfig(""), Topics: topics.DefaultConfig(), Groups: groups.DefaultConfig(),
 			Offsets: offsets.DefaultConfig(), Clients: clients.DefaultConfig(), Produce: produce.DefaultConfig(), Fetch: fetch.DefaultConfig(), Delay: delay.DefaultConfig(),
-			Redeliver: redeliver.DefaultConfig(), API: brokerapi.DefaultConfig(),
+			Redeliver: redeliver.DefaultConfig(), Stats: stats.DefaultConfig(), API: brokerapi.DefaultConfig(),
 			Announce: announce.DefaultConfig(), Server: server.DefaultConfig(),
 		},
 	}

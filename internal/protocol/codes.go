@@ -35,6 +35,7 @@ const (
 	GetAllConsumerOffset                 Code = 43
 	GetAllDelayOffset                    Code = 45
 	CheckClientConfig                    Code = 46
+	GetTimerMetrics                      Code = 61
 	PutKVConfig                          Code = 100
 	GetKVConfig                          Code = 101
 	DeleteKVConfig                       Code = 102
@@ -62,6 +63,7 @@ const (
 	GetTopicsByCluster                   Code = 224
 	UpdateAndCreateSubscriptionGroupList Code = 225
 	QueryTopicConsumeByWho               Code = 300
+	QueryConsumeTimeSpan                 Code = 303
 	GetSystemTopicListFromNS             Code = 304
 	GetSystemTopicListFromBroker         Code = 305
 	GetConsumerRunningInfo               Code = 307
@@ -72,6 +74,7 @@ const (
 	GetHasUnitSubTopicList               Code = 312
 	GetHasUnitSubUnUnitTopicList         Code = 313
 	CloneGroupOffset                     Code = 314
+	ViewBrokerStatsData                  Code = 315
 	GetBrokerConsumeStats                Code = 317
 	UpdateNamesrvConfig                  Code = 318
 	GetNamesrvConfig                     Code = 319
@@ -93,6 +96,7 @@ const (
 	GetBrokerMemberGroup                 Code = 901
 	BrokerHeartbeat                      Code = 904
 	NotifyMinBrokerIDChange              Code = 905
+	GetBrokerHAStatus                    Code = 907
 )
 
 // Request codes of our own: what RocketMQ's tools have no word for. Transactions
@@ -135,9 +139,7 @@ const (
 	whyTimer      = "arbitrary delays (TIMER_*) and recall are not served yet, delay levels are"
 	whyACL1       = "ACL 1.0 ended with RocketMQ 5.3.0"
 	whyAuth       = "users and permissions are not served yet"
-	whyAdmin      = "this view is not served yet"
 	whySelf       = "the broker does this by itself, there is nothing to trigger"
-	whyStats      = "statistics by name are not served yet"
 	whyRocksDB    = "there is no RocksDB in the store"
 	whyPop        = "POP consumption is not served yet, pull and push consumers are"
 	whyLite       = "lite topics are not served"
@@ -191,7 +193,7 @@ var requests = []Request{
 	{53, "UPDATE_GLOBAL_WHITE_ADDRS_CONFIG", Broker, whyACL1},
 	{54, "GET_BROKER_CLUSTER_ACL_CONFIG", Broker, whyACL1},
 	{60, "GET_TIMER_CHECK_POINT", Broker, whyTimer},
-	{61, "GET_TIMER_METRICS", Broker, whyTimer},
+	{GetTimerMetrics, "GET_TIMER_METRICS", Broker, ""},
 	{PutKVConfig, "PUT_KV_CONFIG", NameServer, ""},
 	{GetKVConfig, "GET_KV_CONFIG", NameServer, ""},
 	{DeleteKVConfig, "DELETE_KV_CONFIG", NameServer, ""},
@@ -227,7 +229,7 @@ var requests = []Request{
 	{QueryTopicConsumeByWho, "QUERY_TOPIC_CONSUME_BY_WHO", Broker, ""},
 	{301, "REGISTER_FILTER_SERVER", Nobody, whyUnused},
 	{302, "REGISTER_MESSAGE_FILTER_CLASS", Nobody, whyUnused},
-	{303, "QUERY_CONSUME_TIME_SPAN", Broker, whyAdmin},
+	{QueryConsumeTimeSpan, "QUERY_CONSUME_TIME_SPAN", Broker, ""},
 	{GetSystemTopicListFromNS, "GET_SYSTEM_TOPIC_LIST_FROM_NS", NameServer, ""},
 	{GetSystemTopicListFromBroker, "GET_SYSTEM_TOPIC_LIST_FROM_BROKER", Broker, ""},
 	{306, "CLEAN_EXPIRED_CONSUMEQUEUE", Broker, whySelf},
@@ -239,7 +241,7 @@ var requests = []Request{
 	{GetHasUnitSubTopicList, "GET_HAS_UNIT_SUB_TOPIC_LIST", NameServer, ""},
 	{GetHasUnitSubUnUnitTopicList, "GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST", NameServer, ""},
 	{CloneGroupOffset, "CLONE_GROUP_OFFSET", Broker, ""},
-	{315, "VIEW_BROKER_STATS_DATA", Broker, whyStats},
+	{ViewBrokerStatsData, "VIEW_BROKER_STATS_DATA", Broker, ""},
 	{316, "CLEAN_UNUSED_TOPIC", Broker, whySelf},
 	{GetBrokerConsumeStats, "GET_BROKER_CONSUME_STATS", Broker, ""},
 	{UpdateNamesrvConfig, "UPDATE_NAMESRV_CONFIG", NameServer, ""},
@@ -273,7 +275,7 @@ var requests = []Request{
 	{BrokerHeartbeat, "BROKER_HEARTBEAT", NameServer, ""},
 	{NotifyMinBrokerIDChange, "NOTIFY_MIN_BROKER_ID_CHANGE", Broker, whyReplica},
 	{906, "EXCHANGE_BROKER_HA_INFO", Broker, whyReplica},
-	{907, "GET_BROKER_HA_STATUS", Broker, whyReplica},
+	{GetBrokerHAStatus, "GET_BROKER_HA_STATUS", Broker, ""},
 	{908, "RESET_MASTER_FLUSH_OFFSET", Broker, whyReplica},
 	{1001, "CONTROLLER_ALTER_SYNC_STATE_SET", Controller, whyController},
 	{1002, "CONTROLLER_ELECT_MASTER", Controller, whyController},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sundial-mq/sundial/internal/metric"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/record"
 	"github.com/sundial-mq/sundial/internal/storage/commitlog"
@@ -14,11 +15,16 @@ type Appended struct {
 	Log, End  mq.LogOffset
 	Queue     mq.QueueOffset
 	Size      int32
-	StoreTime int64 // ms
+	StoreTime int64         // ms
+	Tally     *metric.Tally // of its queue: for the time that it took, which the caller knows; may be nil
 }
 
-func appended(p commitlog.Placed) Appended {
-	return Appended{Log: p.Log, End: p.End, Queue: p.Offset, Size: p.Size, StoreTime: p.StoreTime}
+func appended(it commitlog.Item, p commitlog.Placed) Appended {
+	a := Appended{Log: p.Log, End: p.End, Queue: p.Offset, Size: p.Size, StoreTime: p.StoreTime}
+	if q, ok := it.Queue.(*queue); ok {
+		a.Tally = q.tally
+	}
+	return a
 }
 
 // Append stores one message and fills in its places, store time and body CRC.
@@ -44,8 +50,10 @@ func (s *Store) append(m *record.Message, internal bool) (Appended, error) {
 	}
 	s.stats.Messages.Add(1)
 	s.stats.Bytes.Add(int64(p.Size))
+	a := appended(it, p)
+	a.Tally.Add(1, int64(p.Size))
 	s.afterAppend(it, p)
-	return appended(p), nil
+	return a, nil
 }
 
 // AppendBatch stores all messages, one behind the other, or none.
@@ -73,10 +81,26 @@ func (s *Store) AppendBatch(ms []*record.Message) ([]Appended, error) {
 	s.stats.Bytes.Add(int64(size))
 	out := make([]Appended, len(ms))
 	for i, p := range places {
-		out[i] = appended(p)
+		out[i] = appended(items[i], p)
+	}
+	tally(out)
+	for i, p := range places {
 		s.afterAppend(items[i], p)
 	}
 	return out, nil
+}
+
+// tally counts a batch as one call for each run of messages of one queue.
+func tally(placed []Appended) {
+	for len(placed) > 0 {
+		n, bytes := 0, int64(0)
+		for n < len(placed) && placed[n].Tally == placed[0].Tally {
+			bytes += int64(placed[n].Size)
+			n++
+		}
+		placed[0].Tally.Add(int64(n), bytes)
+		placed = placed[n:]
+	}
 }
 
 // prepare does all that needs no lock.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/sundial-mq/sundial/internal/metric"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/record"
 	"github.com/sundial-mq/sundial/internal/storage/commitlog"
@@ -115,6 +116,11 @@ type Config struct {
 	// OnArrival, if set, is called when a message became visible; in the order of
 	// the queue but for races between appending goroutines. It must not block.
 	OnArrival func(key mq.QueueKey, off mq.QueueOffset, tagsCode int64)
+
+	// Tally, if set, gives what counts the messages of a queue, asked once when the
+	// first is appended after a start, or after the topic was deleted. It must not
+	// block. Nil for a queue counts nothing.
+	Tally func(key mq.QueueKey) *metric.Tally
 
 	// OnLost, if set, is called when files were deleted before their time because
 	// the disk is full: what lay in [from, to) is gone.

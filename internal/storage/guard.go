@@ -52,8 +52,10 @@ func (s *Store) usedPercent(dir string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("usage of the disk of %s: %w", dir, err)
 	}
-	return int(math.Ceil(u.Ratio() * 100)), nil
+	return percent(u), nil
 }
+
+func percent(u vfs.Usage) int { return int(math.Ceil(u.Ratio() * 100)) }
 
 // guardDisk looks at the disk until ctx is done.
 func (s *Store) guardDisk(ctx context.Context) {

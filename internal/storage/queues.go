@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/sundial-mq/sundial/internal/bin"
+	"github.com/sundial-mq/sundial/internal/metric"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/record"
 	"github.com/sundial-mq/sundial/internal/storage/commitlog"
@@ -21,6 +22,7 @@ type queue struct {
 	due   bool           // entries hold due times: the tags code needs the store time
 	next  mq.QueueOffset // guarded by the log's lock
 	dead  bool           // its topic was deleted; guarded by the log's lock
+	tally *metric.Tally  // of what is appended, or nil
 }
 
 // Ready implements commitlog.Queue.
@@ -97,6 +99,9 @@ func (s *Store) queueFor(key mq.QueueKey) (*queue, error) {
 	key.Topic = strings.Clone(key.Topic)
 	cq := s.sets.GetOrCreate(key)
 	q = &queue{store: s, key: cq.Key(), cq: cq, due: key.Topic == mq.TopicSchedule, next: cq.Max()}
+	if s.cfg.Tally != nil {
+		q.tally = s.cfg.Tally(q.key)
+	}
 	t.mu.queues[q.key] = q
 	return q, nil
 }

@@ -56,6 +56,7 @@ type Store struct {
 	byUsage     bool // refused because of the limit
 	reserveUsed bool // the reserve file was given up
 	stats       counters
+	probe       probe
 
 	closing struct {
 		sync.Mutex

@@ -163,6 +163,7 @@ type about struct {
 
 // look reads once.
 func (f *Flow) look(req *Request, match *filter.Filter, a about) (Result, error) {
+	began := time.Now()
 	key := mq.QueueKey{Topic: req.Topic, ID: req.Queue}
 	if res, ok := f.reset(req, key, a); ok {
 		return res, nil
@@ -189,6 +190,7 @@ func (f *Flow) look(req *Request, match *filter.Filter, a about) (Result, error)
 		return res, nil
 	}
 	res.Chunks, res.Count, res.Release = got.Chunks, got.Count, got.Release
+	res.Bytes, res.Behind, res.Took = got.Bytes, got.Behind, time.Since(began)
 	return res, nil
 }
 

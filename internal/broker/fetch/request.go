@@ -50,7 +50,10 @@ type Result struct {
 	Remark         string   // RocketMQ's name of the finding: FOUND, OFFSET_TOO_SMALL ...
 	Chunks         [][]byte // records back to back, views into the log; valid until Release
 	Count          int
-	Release        func() // never nil in a Found result; call once
+	Bytes          int           // of the records
+	Behind         int64         // bytes of log after the last of them
+	Took           time.Duration // to look
+	Release        func()        // never nil in a Found result; call once
 	Next, Min, Max mq.QueueOffset
 	SuggestBroker  int64
 	TopicSysFlag   int32

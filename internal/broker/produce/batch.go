@@ -67,7 +67,7 @@ func (f *Flow) acceptBatch(req *Request, to place) (Result, mq.LogOffset, error)
 		}
 		ids = append(ids, mq.MessageID(f.cfg.StoreHost, at.Log)...)
 	}
-	res := Result{MessageID: string(ids), Queue: to.queue, Offset: placed[0].Queue}
+	res := Result{MessageID: string(ids), Queue: to.queue, Offset: placed[0].Queue, Messages: len(placed), Tally: placed[0].Tally}
 	if f.store.SyncFlush() && !whole.noWait {
 		return res, placed[len(placed)-1].End, nil
 	}

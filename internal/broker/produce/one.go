@@ -95,7 +95,7 @@ func (f *Flow) acceptOne(req *Request, to place) (Result, mq.LogOffset, error) {
 	if err != nil {
 		return Result{}, 0, err
 	}
-	res := Result{MessageID: mq.MessageID(f.cfg.StoreHost, at.Log), Queue: to.queue, Offset: at.Queue, TransactionID: unique}
+	res := Result{MessageID: mq.MessageID(f.cfg.StoreHost, at.Log), Queue: to.queue, Offset: at.Queue, TransactionID: unique, Messages: 1, Tally: at.Tally}
 	if f.store.SyncFlush() && !r.noWait {
 		return res, at.End, nil
 	}

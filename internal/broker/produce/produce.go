@@ -191,3 +191,6 @@ func (f *Flow) placeRetry(req *Request, to place) (place, error) {
 	to.topic, err = f.topics.EnsureDLQ(group)
 	return to, err
 }
+
+// AcceptFrom is the time before which sends are refused, ms, 0 for none.
+func (f *Flow) AcceptFrom() int64 { return f.cfg.AcceptFrom }

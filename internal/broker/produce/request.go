@@ -3,6 +3,7 @@ package produce
 import (
 	"net/netip"
 
+	"github.com/sundial-mq/sundial/internal/metric"
 	"github.com/sundial-mq/sundial/internal/mq"
 )
 
@@ -33,4 +34,6 @@ type Result struct {
 	Queue         mq.QueueID
 	Offset        mq.QueueOffset // of a batch the first
 	TransactionID string         // the unique key
+	Messages      int
+	Tally         *metric.Tally // of the queue it is stored in, to be told how long it took; may be nil
 }

@@ -21,6 +21,9 @@ type Config struct {
 	// MaxRemembered bounds how many send-backs are remembered to recognise a
 	// second one of the same message; beyond it the oldest is forgotten.
 	MaxRemembered int
+	// Stored, if set, is told of every message that a group gave back and that is
+	// stored again: the topic of its first life, and whether it is dead now.
+	Stored func(topic, group string, dead bool)
 }
 
 // DefaultConfig is RocketMQ's, without an address.

@@ -136,6 +136,10 @@ func (f *Flow) sendBack(req *Request, group *mq.GroupConfig) (time.Duration, err
 	if err != nil {
 		return 0, fmt.Errorf("store for another try: %w", err)
 	}
+	if f.cfg.Stored != nil {
+		topic, _ := record.Property(m.Properties, mq.PropRetryTopic)
+		f.cfg.Stored(string(topic), req.Group, m.Topic == mq.DLQTopic(req.Group))
+	}
 	if f.store.SyncFlush() {
 		if err := f.durable(at.End); err != nil {
 			return 0, err

@@ -103,6 +103,17 @@ func (cl *Class) Name() string { return cl.cfg.Name }
 // Handled returns how long handlers of the class took.
 func (cl *Class) Handled() metric.Snapshot { return cl.handled.Snapshot() }
 
+// Waiting is how many requests wait for a worker of the class, how many may, and
+// how long the first of them has waited. Nobody waits in an inline class.
+func (cl *Class) Waiting() (n, limit int, oldest time.Duration) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if n = cl.mu.queue.len(); n > 0 {
+		oldest = time.Since(cl.mu.queue.first().at)
+	}
+	return n, cl.cfg.Queue, oldest
+}
+
 // job is a request on its way to a worker.
 type job struct {
 	ctx  context.Context

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sundial-mq/sundial/internal/remoting"
 )
@@ -28,6 +29,8 @@ type Conn struct {
 	partialSince atomic.Int64 // when an unfinished frame was first seen; 0: none
 	writeSince   atomic.Int64 // when the write under way began; 0: none
 	busy         atomic.Bool  // the reader holds a big buffer
+
+	seen time.Time // when the request came that is handled inline; the reader's own
 
 	out   outbox
 	calls calls
@@ -53,6 +56,10 @@ func (c *Conn) String() string {
 	}
 	return fmt.Sprintf("conn#%d", c.id)
 }
+
+// Seen is when the request that is being handled came. Only handlers of inline
+// classes may ask, before they return.
+func (c *Conn) Seen() time.Time { return c.seen }
 
 // Attach keeps what a front end knows about the client; one type of value per
 // server. Attached returns it, nil if there is none.

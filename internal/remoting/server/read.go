@@ -167,6 +167,7 @@ func (r *reader) request(ctx context.Context, at time.Time, size int) time.Time 
 		}
 	}
 	if rt.Class.inline {
+		c.seen = at
 		resp := c.handle(ctx, rt, req, ask)
 		done := time.Now()
 		rt.Class.handled.Record(done.Sub(at))
