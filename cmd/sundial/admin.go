@@ -42,7 +42,7 @@ has the command for each of mqadmin's.`,
 	// These fail only for flags that are not there.
 	_ = cmd.RegisterFlagCompletionFunc("broker", a.flagCompletion("broker"))
 	_ = cmd.RegisterFlagCompletionFunc("cluster", a.flagCompletion("cluster"))
-	cmd.AddCommand(clusterCommand(a), namesrvCommand(a), brokerCommand(a), topicCommand(a), groupCommand(a), messageCommand(a), delayCommand(a), dlqCommand(a))
+	cmd.AddCommand(clusterCommand(a), namesrvCommand(a), brokerCommand(a), topicCommand(a), groupCommand(a), messageCommand(a), delayCommand(a), dlqCommand(a), exportCommand(a), importCommand(a))
 	return cmd
 }
 

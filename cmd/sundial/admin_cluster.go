@@ -14,7 +14,7 @@ import (
 func clusterCommand(a *admin) *cobra.Command {
 	cmd := clusterListCommand(a)
 	cmd.Use = "cluster"
-	cmd.AddCommand(clusterListCommand(a))
+	cmd.AddCommand(clusterListCommand(a), clusterHealthCommand(a))
 	return cmd
 }
 

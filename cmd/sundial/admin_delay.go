@@ -43,7 +43,7 @@ func delayCommand(a *admin) *cobra.Command {
 		},
 	}
 	cmd.AddCommand(delayListCommand(a))
-	return cmd
+	return describe(cmd, []levelState{})
 }
 
 // levelState is one delay level on one broker.
@@ -103,6 +103,13 @@ func (a *admin) schedule(ctx context.Context, m member, queue int, from mq.Queue
 	return &q, err
 }
 
+// pendingMessage is a message that waits for its time.
+type pendingMessage struct {
+	Level int   `json:"level"`
+	Due   int64 `json:"due"` // ms
+	messageView
+}
+
 func delayListCommand(a *admin) *cobra.Command {
 	var level int
 	var most int32
@@ -119,12 +126,7 @@ func delayListCommand(a *admin) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			type pending struct {
-				Level int   `json:"level"`
-				Due   int64 `json:"due"`
-				messageView
-			}
-			doc := []pending{}
+			doc := []pendingMessage{}
 			var rows []table.Row
 			err = each(masters, func(m member) error {
 				levels, err := a.levels(ctx, m)
@@ -151,7 +153,7 @@ func delayListCommand(a *admin) *cobra.Command {
 						if err != nil {
 							return err
 						}
-						p := pending{l.Level, e.TagsCode, viewOf(v)}
+						p := pendingMessage{l.Level, e.TagsCode, viewOf(v)}
 						doc = append(doc, p)
 						rows = append(rows, table.Row{l.Level, stamp(p.Due), time.Until(time.UnixMilli(p.Due)).Round(time.Millisecond),
 							p.Properties[mq.PropRealTopic], p.Properties[mq.PropRealQueueID], p.Properties[mq.PropKeys], p.Properties[mq.PropUniqueKey], p.ID})
@@ -164,5 +166,5 @@ func delayListCommand(a *admin) *cobra.Command {
 	}
 	cmd.Flags().IntVar(&level, "level", 0, "this level only (default: all)")
 	cmd.Flags().Int32Var(&most, "max", 20, "how many of each level at most")
-	return cmd
+	return describe(cmd, []pendingMessage{})
 }
