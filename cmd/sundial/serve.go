@@ -105,6 +105,9 @@ func banner(out io.Writer, cfg node.Config, n *node.Node, took time.Duration, s 
 			line("", "and for old clients on %s", at.Fast)
 		}
 		line("", "clients are told %s", at.Broker)
+		if a := cfg.Broker.Announce; a.UseAddressServer && len(at.NameServers) == 0 {
+			line("", "registers with the name servers that %s names", a.AddressServer)
+		}
 		if len(at.NameServers) > 0 {
 			none := ""
 			if !cfg.Roles.Has(node.NameServer) && s.roles == "" {
@@ -160,6 +163,7 @@ func addressWarnings(cfg node.Config, at node.Addresses) []string {
 		return w
 	}
 	switch own := at.NameServer.String(); {
+	case len(at.NameServers) == 0 && cfg.Broker.Announce.UseAddressServer: // it says where they are
 	case len(at.NameServers) == 0:
 		w = append(w, "the broker registers with no name server, so no client finds it: name some with --namesrv (namesrvAddr)")
 	case cfg.Roles.Has(node.NameServer) && len(cfg.Broker.NameServers) > 0 && !mayBeHere(at.NameServers, int(at.NameServer.Port())):

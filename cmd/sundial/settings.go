@@ -59,7 +59,7 @@ func (s *settings) saidRoles() (node.Roles, error) {
 // its name servers are others.
 func (s *settings) rolesOf(all *config.Settings) (node.Roles, error) {
 	roles, err := s.saidRoles()
-	if err == nil && s.roles == "" && (s.namesrv != "" || len(all.NamesrvAddr) > 0 && !mayBeHere(all.NamesrvAddr, all.NamesrvListenPort)) {
+	if err == nil && s.roles == "" && (s.namesrv != "" || all.FetchNamesrvAddrByServer || len(all.NamesrvAddr) > 0 && !mayBeHere(all.NamesrvAddr, all.NamesrvListenPort)) {
 		roles = node.Broker
 	}
 	return roles, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,6 +35,7 @@ func TestRolesFollowTheNameServers(t *testing.T) {
 		{"a file that means another", settings{file: file("namesrvAddr=192.0.2.1:9876")}, node.Broker},
 		{"a file that means another port", settings{file: file("namesrvAddr=127.0.0.1:9876"), portOffset: 10}, node.Broker},
 		{"a file with another port", settings{file: file("namesrvAddr=127.0.0.1:9886"), portOffset: 10}, both},
+		{"an address server", settings{set: []string{"fetchNamesrvAddrByAddressServer=true", "namesrvAddressServer=list"}}, node.Broker},
 		{"--set", settings{set: []string{"namesrvAddr=192.0.2.1:9876"}}, node.Broker},
 	} {
 		_, got, err := c.s.read()
@@ -61,5 +63,22 @@ func TestConfigCheckOfARole(t *testing.T) {
 	}
 	if out, code := command(t, "config", "check", name, "--roles", "king"); code != 2 || !strings.Contains(out, "king") {
 		t.Errorf("%d %s", code, out)
+	}
+}
+
+// N14: an address that nobody else reaches is told with what to do about it.
+func TestN14LoopbackToldWithAdvice(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ listen, told, says string }{
+		{"0.0.0.0:10911", "127.0.0.1:10911", "set brokerIP1 to an address of this machine"},
+		{"127.0.0.1:10911", "127.0.0.1:10911", "open it with --listen 0.0.0.0"},
+		{"127.0.0.1:10911", "192.0.2.7:10911", "nobody reaches it there; set --listen"},
+		{"0.0.0.0:10911", "172.17.0.2:10911", "those outside of this network will not reach the broker"},
+		{"0.0.0.0:10911", "192.0.2.7:10911", ""},
+	} {
+		at := node.Addresses{NameServer: netip.MustParseAddrPort("127.0.0.1:9876"), Listen: netip.MustParseAddrPort(c.listen), Broker: netip.MustParseAddrPort(c.told), NameServers: []string{"127.0.0.1:9876"}}
+		if w := strings.Join(addressWarnings(node.DefaultConfig(), at), "\n"); !strings.Contains(w, c.says) || c.says == "" && w != "" {
+			t.Errorf("listens on %s, tells %s: %q, want %q", c.listen, c.told, w, c.says)
+		}
 	}
 }

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/sundial-mq/sundial/internal/broker/topics"
 	"github.com/sundial-mq/sundial/internal/mq"
@@ -25,6 +24,20 @@ import (
 type Config struct {
 	// NameServers are host:port of the name servers (namesrvAddr); none is allowed.
 	NameServers []string
+	// ByDNS makes each of them stand for all addresses that its name has, looked up
+	// every LookupPeriod (fetchNameSrvAddrByDnsLookup). Otherwise a name is looked up
+	// for each connection, and one of its addresses counts.
+	ByDNS bool
+	// UseAddressServer, without NameServers, asks AddressServer for them every
+	// LookupPeriod (fetchNamesrvAddrByAddressServer, fetchNamesrvAddrInterval): a URL,
+	// or what RocketMQ is told as rocketmq.namesrv.domain, HOST or HOST:PORT.
+	UseAddressServer bool
+	AddressServer    string
+	LookupPeriod     time.Duration // more than 0
+	// Resolve and Get are the machine's ways to look up a name and to ask a web
+	// server; nil is the usual ones.
+	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+	Get     func(ctx context.Context, url string) (status int, body []byte, err error)
 	// Cluster, Broker and ID are the broker's names (brokerClusterName, brokerName,
 	// brokerId).
 	Cluster, Broker string
@@ -52,7 +65,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Cluster: "DefaultCluster", Broker: "broker-a", Perm: mq.PermRead | mq.PermWrite,
-		Period: 30 * time.Second, Timeout: 24 * time.Second, Gather: 2 * time.Millisecond, Client: client.DefaultConfig(),
+		LookupPeriod: 10 * time.Second, Period: 30 * time.Second, Timeout: 24 * time.Second, Gather: 2 * time.Millisecond, Client: client.DefaultConfig(),
 	}
 }
 
@@ -63,6 +76,12 @@ func (c Config) Validate() error {
 		if _, _, err := net.SplitHostPort(addr); err != nil {
 			errs = append(errs, fmt.Errorf("namesrvAddr has %q, which is not host:port", addr))
 		}
+	}
+	if c.asksServer() && c.AddressServer == "" {
+		errs = append(errs, errors.New("fetchNamesrvAddrByAddressServer is true, and namesrvAddressServer does not say whom to ask"))
+	}
+	if c.LookupPeriod <= 0 {
+		errs = append(errs, fmt.Errorf("fetchNamesrvAddrInterval is %v, it must be more than 0", c.LookupPeriod))
 	}
 	if c.Cluster == "" {
 		errs = append(errs, errors.New("brokerClusterName is empty"))
@@ -94,7 +113,7 @@ type Announcer struct {
 	cfg     Config
 	log     *slog.Logger
 	topics  *topics.Register
-	servers []*nameServer
+	servers atomic.Pointer[[]*nameServer]
 	edits   atomic.Uint64 // changes of the topics so far
 
 	body struct {
@@ -114,10 +133,17 @@ func New(cfg Config, register *topics.Register) (*Announcer, error) {
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
-	addrs := slices.Clone(cfg.NameServers)
-	slices.Sort(addrs)
-	for _, addr := range slices.Compact(addrs) {
-		a.servers = append(a.servers, newNameServer(a, addr))
+	if a.cfg.Resolve == nil {
+		a.cfg.Resolve = resolve
+	}
+	if a.cfg.Get == nil {
+		a.cfg.Get = get
+	}
+	a.servers.Store(new([]*nameServer))
+	if !cfg.finds() {
+		addrs := slices.Clone(cfg.NameServers)
+		slices.Sort(addrs)
+		a.know(slices.Compact(addrs))
 	}
 	register.OnChange(func(topics.Change) { a.changed() })
 	return a, nil
@@ -125,7 +151,7 @@ func New(cfg Config, register *topics.Register) (*Announcer, error) {
 
 func (a *Announcer) changed() {
 	a.edits.Add(1)
-	for _, s := range a.servers {
+	for _, s := range *a.servers.Load() {
 		s.wake()
 	}
 }
@@ -133,17 +159,17 @@ func (a *Announcer) changed() {
 // Run keeps all name servers told until ctx is done, and says goodbye to them
 // then.
 func (a *Announcer) Run(ctx context.Context) error {
-	var g errgroup.Group
-	for _, s := range a.servers {
-		g.Go(func() error {
-			s.run(ctx)
-			return nil
-		})
+	if a.cfg.finds() {
+		a.follow(ctx)
+		return nil
 	}
-	if len(a.servers) == 0 {
-		<-ctx.Done()
+	var all sync.WaitGroup
+	for _, s := range *a.servers.Load() {
+		all.Go(func() { s.run(ctx) })
 	}
-	return g.Wait()
+	<-ctx.Done()
+	all.Wait()
+	return nil
 }
 
 // Told returns when every name server that can be reached knows the topics as
@@ -151,7 +177,7 @@ func (a *Announcer) Run(ctx context.Context) error {
 // for: they are told when they are back.
 func (a *Announcer) Told(ctx context.Context) error {
 	edits := a.edits.Load()
-	for _, s := range a.servers {
+	for _, s := range *a.servers.Load() {
 		if err := s.told(ctx, edits); err != nil {
 			return err
 		}
@@ -168,8 +194,9 @@ type Status struct {
 
 // Status lists the name servers.
 func (a *Announcer) Status() []Status {
-	all := make([]Status, len(a.servers))
-	for i, s := range a.servers {
+	servers := *a.servers.Load()
+	all := make([]Status, len(servers))
+	for i, s := range servers {
 		all[i] = s.status()
 	}
 	return all

@@ -27,6 +27,7 @@ type fakeNS struct {
 		sync.Mutex
 		down       bool
 		stuck      bool // takes requests and does not answer
+		garbage    bool // answers what is no answer
 		conns      map[net.Conn]bool
 		log        []string // "103 addr topics", "104 addr"
 		last       *protocol.RegisterBrokerBody
@@ -88,6 +89,13 @@ func (ns *fakeNS) serve(c net.Conn) {
 			}
 			var req remoting.Command
 			if remoting.Decode(in[:size], &req) != nil {
+				return
+			}
+			ns.mu.Lock()
+			garbage := ns.mu.garbage
+			ns.mu.Unlock()
+			if garbage {
+				_, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"))
 				return
 			}
 			if resp := ns.answer(&req); resp != nil {
@@ -159,18 +167,24 @@ func startBroker(t *testing.T, names ...string) *broker {
 
 func startLogging(t *testing.T, log *slog.Logger, names ...string) *broker {
 	t.Helper()
+	return startWith(t, func(c *Config) { c.Log = log }, names...)
+}
+
+func startWith(t *testing.T, change func(*Config), names ...string) *broker {
+	t.Helper()
 	register, err := topics.Open(memfs.New(1), "/config", topics.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := &broker{topics: register, ns: map[string]*fakeNS{}}
 	cfg := DefaultConfig()
-	cfg.Addr, cfg.HAAddr, cfg.Log = "10.0.0.5:10911", "10.0.0.5:10912", log
+	cfg.Addr, cfg.HAAddr = "10.0.0.5:10911", "10.0.0.5:10912"
 	for _, name := range names {
 		b.ns[name] = newFakeNS()
 		cfg.NameServers = append(cfg.NameServers, name)
 	}
 	cfg.Client.Dial = func(_ context.Context, addr string) (net.Conn, error) { return b.ns[addr].dial() }
+	change(&cfg)
 	if b.Announcer, err = New(cfg, register); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sundial-mq/sundial/internal/protocol"
@@ -16,6 +17,10 @@ type nameServer struct {
 	a    *Announcer
 	addr string
 	poke chan struct{} // capacity 1: the topics changed
+	// dropped is set before it is stopped because it is listed no more. It hears no
+	// goodbye then: it may be one that is listed under another address.
+	dropped atomic.Bool
+	gone    chan struct{} // closed when nobody tells it any more
 
 	mu struct {
 		sync.Mutex
@@ -28,7 +33,7 @@ type nameServer struct {
 }
 
 func newNameServer(a *Announcer, addr string) *nameServer {
-	s := &nameServer{a: a, addr: addr, poke: make(chan struct{}, 1)}
+	s := &nameServer{a: a, addr: addr, poke: make(chan struct{}, 1), gone: make(chan struct{})}
 	s.mu.news = make(chan struct{})
 	return s
 }
@@ -48,10 +53,13 @@ const goodbye = time.Second
 const calm = 4
 
 func (s *nameServer) run(ctx context.Context) {
+	defer close(s.gone)
 	var conn *client.Conn
 	defer func() {
 		if conn != nil {
-			s.unregister(conn)
+			if !s.dropped.Load() {
+				s.unregister(conn)
+			}
 			conn.Close()
 		}
 	}()
@@ -188,6 +196,8 @@ func (s *nameServer) told(ctx context.Context, edits uint64) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-s.gone:
+			return nil
 		case <-news:
 		}
 	}

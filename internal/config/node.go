@@ -70,6 +70,8 @@ func (s *Settings) Node(roles node.Roles) node.Config {
 	b.Fetch.PropertyFilter = s.EnablePropertyFilter
 	b.Fetch.RejectUnknown = s.RejectPullConsumerEnable
 
+	b.Announce.ByDNS, b.Announce.UseAddressServer = s.FetchNameSrvAddrByDNS, s.FetchNamesrvAddrByServer
+	b.Announce.AddressServer, b.Announce.LookupPeriod = s.NamesrvAddressServer, s.FetchNamesrvAddrInterval
 	b.Announce.Period, b.Announce.Timeout = s.RegisterNameServerPeriod, s.RegisterBrokerTimeoutMills
 	s.server(&n.Server)
 	s.server(&b.Server)

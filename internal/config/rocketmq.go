@@ -11,7 +11,6 @@ const (
 	noDledger    = "commit logs of DLedger are not served"
 	noExt        = "extended consume queues are not served"
 	noLmq        = "light message queues are not there yet"
-	noLookup     = "name servers are found by namesrvAddr only"
 	noPaths      = "directories that are only read are not there; put them back into storePathCommitLog"
 	noReplica    = "replicas are not there yet, and messages that seem replicated must be"
 	noRocksdb    = "there is no RocksDB in Sundial"
@@ -39,8 +38,6 @@ var refused = []Key{
 	{Name: "enableRemoteEscape", Type: Bool, Default: "false", Use: Refused, Doc: noReplica},
 	{Name: "enableSlaveActingMaster", Type: Bool, Default: "false", Use: Refused, Doc: noReplica},
 	{Name: "fetchControllerAddrByDnsLookup", Type: Bool, Default: "false", Use: Refused, Doc: noController},
-	{Name: "fetchNamesrvAddrByAddressServer", Type: Bool, Default: "false", Use: Refused, Doc: noLookup},
-	{Name: "fetchNameSrvAddrByDnsLookup", Type: Bool, Default: "false", Use: Refused, Doc: noLookup},
 	{Name: "haMasterAddress", Type: Text, Default: "", Use: Refused, Doc: noReplica},
 	{Name: "inBrokerContainer", Type: Bool, Default: "false", Use: Refused, Doc: noContainer},
 	{Name: "indexRocksDBEnable", Type: Bool, Default: "false", Use: Refused, Doc: noRocksdb},
@@ -295,7 +292,6 @@ var java = []struct {
 	{"estimateAccumulation", Bool, "true", whyMetrics},
 	{"expectConsumerNumUseFilter", Int32, "32", whyFilter},
 	{"fastFailIfNoBufferInStorePool", Bool, "false", whyMemory},
-	{"fetchNamesrvAddrInterval", Int64, "10000", whyRegister},
 	{"filterDataCleanTimeSpan", Int64, "86400000", whyFilter},
 	{"filterServerNums", Int32, "0", whyV4},
 	{"filterSupportRetry", Bool, "false", whyFilter},

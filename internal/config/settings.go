@@ -16,6 +16,12 @@ type Settings struct {
 	FastListenPort    int // below 0: none
 	NamesrvAddr       []string
 
+	// How name servers are found without naming them one by one.
+	FetchNameSrvAddrByDNS    bool // fetchNameSrvAddrByDnsLookup
+	FetchNamesrvAddrByServer bool // fetchNamesrvAddrByAddressServer
+	NamesrvAddressServer     string
+	FetchNamesrvAddrInterval time.Duration
+
 	// The name server.
 	NamesrvListenPort           int
 	NeedWaitForService          bool

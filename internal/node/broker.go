@@ -68,7 +68,7 @@ func (p *parts) listenBroker(names *nameServer) (*broker, error) {
 	b.host = netip.AddrPortFrom(addr, b.ln.addr.Port())
 	p.at.Broker, p.at.Listen = b.host, b.ln.addr
 	p.at.NameServers = b.cfg.NameServers
-	if len(b.cfg.NameServers) == 0 && names != nil {
+	if len(b.cfg.NameServers) == 0 && names != nil && !b.cfg.Announce.UseAddressServer {
 		p.at.NameServers = []string{names.self}
 	}
 	return b, nil
