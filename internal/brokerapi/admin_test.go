@@ -1,6 +1,7 @@
 package brokerapi
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -227,10 +228,95 @@ func TestOffsetsThatCannotBe(t *testing.T) {
 		{protocol.UpdateConsumerOffsetHeader{ConsumerGroup: "none", Topic: "T", CommitOffset: 1}, protocol.SubscriptionGroupNotExist},
 		{protocol.UpdateConsumerOffsetHeader{ConsumerGroup: "g", Topic: "T", CommitOffset: -1}, protocol.InvalidParameter},
 		{protocol.UpdateConsumerOffsetHeader{ConsumerGroup: "g", Topic: "T", QueueID: -1}, protocol.InvalidParameter},
+		{protocol.UpdateConsumerOffsetHeader{ConsumerGroup: "g", Topic: "T", QueueID: 99}, protocol.InvalidParameter},
 	} {
 		if resp := p.do(protocol.UpdateConsumerOffset, &c.h, nil); resp.Code != int32(c.code) {
 			t.Errorf("%+v: %d %q", c.h, resp.Code, resp.Remark)
 		}
+	}
+}
+
+// What RocketMQ stores or answers with 0: offsets of queues that do not exist,
+// and such as lie beyond the end, by commit and by pull.
+func TestOffsetsOfQueuesThatAreNot(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, options{})
+	p := b.connect()
+	p.sendOK("T", "x", "")
+	p.ok(protocol.HeartBeat, nil, heartbeat("c@1", "g", "T"))
+	for _, id := range []int32{-1, 4, 99} {
+		h := &protocol.QueueHeader{Topic: "T", QueueID: id}
+		for _, code := range []protocol.Code{protocol.GetMaxOffset, protocol.GetMinOffset, protocol.GetEarliestMsgStoreTime} {
+			if resp := p.do(code, h, nil); resp.Code != int32(protocol.InvalidParameter) || !strings.Contains(resp.Remark, fmt.Sprintf("queue %d of topic T does not exist, it has 4", id)) {
+				t.Errorf("%d of queue %d: %d %q", code, id, resp.Code, resp.Remark)
+			}
+		}
+		if resp := p.do(protocol.SearchOffsetByTimestamp, &protocol.SearchOffsetHeader{Topic: "T", QueueID: id}, nil); resp.Code != int32(protocol.InvalidParameter) {
+			t.Errorf("search in queue %d: %d %q", id, resp.Code, resp.Remark)
+		}
+	}
+	// Beyond the end: the client goes on, the group stays where it was.
+	resp := p.ok(protocol.UpdateConsumerOffset, &protocol.UpdateConsumerOffsetHeader{ConsumerGroup: "g", Topic: "T", CommitOffset: 999}, nil)
+	if !strings.Contains(resp.Remark, "not taken") || !strings.Contains(resp.Remark, "999") {
+		t.Errorf("a commit beyond the end: %q", resp.Remark)
+	}
+	for _, off := range []mq.QueueOffset{999, -7} {
+		h := pullOf("g", "T", 0)
+		h.SysFlag |= mq.PullCommitOffset
+		h.CommitOffset = off
+		if resp := p.pull(h); resp.Code != 0 {
+			t.Errorf("a pull that commits %d: %d %q", off, resp.Code, resp.Remark)
+		}
+	}
+	if off, ok := b.parts.Offsets.Query("g", "T", 0); ok {
+		t.Errorf("the group is at %d", off)
+	}
+	h := pullOf("g", "T", 0)
+	h.MaxMsgNums = -1
+	if resp := p.pull(h); resp.Code != int32(protocol.InvalidParameter) || !strings.Contains(resp.Remark, "maxMsgNums is -1") {
+		t.Errorf("a pull of -1 messages: %d %q", resp.Code, resp.Remark)
+	}
+	// A queue with messages is one although its topic has fewer now.
+	m := message("T", "y", "")
+	for i := range m.Fields {
+		if m.Fields[i].Key == "e" {
+			m.Fields[i].Value = "3"
+		}
+	}
+	if resp := p.ask(m); resp.Code != 0 {
+		t.Fatal(resp.Remark)
+	}
+	if err := b.parts.Topics.Put(&mq.TopicConfig{Name: "T", Perm: mq.PermRead | mq.PermWrite, ReadQueues: 2, WriteQueues: 2, Filter: "SINGLE_TAG"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	p.ok(protocol.GetMaxOffset, &protocol.QueueHeader{Topic: "T", QueueID: 3}, nil)
+	p.ok(protocol.UpdateConsumerOffset, &protocol.UpdateConsumerOffsetHeader{ConsumerGroup: "g", Topic: "T", QueueID: 3, CommitOffset: 1}, nil)
+}
+
+func TestPeek(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, options{})
+	p := b.connect()
+	for i := range 3 {
+		p.sendOK("T", fmt.Sprint(i), "")
+	}
+	peek := func(topic string, queue mq.QueueID, most int32) (string, int64, *remoting.Command) {
+		resp := p.do(protocol.PeekMessage, &protocol.PeekHeader{ConsumerGroup: "g", Topic: topic, QueueID: queue, MaxMsgNums: most}, nil)
+		return bodies(t, resp), fields[protocol.PeekResponse](t, resp).Rest, resp
+	}
+	for range 2 {
+		if got, rest, resp := peek("T", 0, 2); got != "0 1" || rest != 3 || resp.Code != 0 || resp.Remark != "FOUND" {
+			t.Errorf("%q, rest %d, %d %q", got, rest, resp.Code, resp.Remark)
+		}
+	}
+	if _, rest, resp := peek("T", 1, 2); rest != 0 || resp.Code != int32(protocol.PullNotFound) || resp.Remark != "NO_MESSAGE_IN_QUEUE" {
+		t.Errorf("rest %d, %d %q", rest, resp.Code, resp.Remark)
+	}
+	if _, _, resp := peek("T", 4, 2); resp.Code != int32(protocol.InvalidParameter) {
+		t.Errorf("%d %q", resp.Code, resp.Remark)
+	}
+	if _, _, resp := peek("none", 0, 2); resp.Code != int32(protocol.TopicNotExist) {
+		t.Errorf("%d %q", resp.Code, resp.Remark)
 	}
 }
 

@@ -130,6 +130,7 @@ func (a *API) commands() []command {
 
 		{protocol.PullMessage, c.pull, a.pull},
 		{protocol.LitePullMessage, c.pull, a.pull},
+		{protocol.PeekMessage, c.pull, with(a.peek)},
 
 		{protocol.UpdateConsumerOffset, c.commit, with(a.updateOffset)},
 		{protocol.QueryConsumerOffset, c.client, with(a.queryOffset)},

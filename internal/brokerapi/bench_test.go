@@ -79,7 +79,11 @@ func newBench(t testing.TB, o options) *bench {
 	}
 	p.Groups, err = groups.Open(disk, "/store/config", gc)
 	must(err)
-	p.Offsets, err = offsets.Open(disk, "/store/config", offsets.DefaultConfig())
+	oc := offsets.DefaultConfig()
+	oc.End = func(topic string, queue mq.QueueID) mq.QueueOffset {
+		return p.Store.MaxOffset(mq.QueueKey{Topic: topic, ID: queue})
+	}
+	p.Offsets, err = offsets.Open(disk, "/store/config", oc)
 	must(err)
 	cc := clients.DefaultConfig()
 	cc.Notify, cc.Silent = NotifyIDsChanged, CloseSilent

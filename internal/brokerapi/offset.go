@@ -19,10 +19,10 @@ func (a *API) updateOffset(_ *request, h *protocol.UpdateConsumerOffsetHeader) (
 	if a.p.Groups.Get(h.ConsumerGroup) == nil {
 		return answer{}, fmt.Errorf("%w: group %s has no configuration here; a heartbeat makes one", mq.ErrNoGroup, h.ConsumerGroup)
 	}
-	switch {
-	case h.QueueID < 0:
-		return answer{}, fmt.Errorf("%w: queueId is %d", mq.ErrInvalid, h.QueueID)
-	case h.CommitOffset < 0:
+	if err := a.queueExists(h.Topic, h.QueueID); err != nil {
+		return answer{}, err
+	}
+	if h.CommitOffset < 0 {
 		return answer{}, fmt.Errorf("%w: commitOffset is %d", mq.ErrInvalid, h.CommitOffset)
 	}
 	if err := a.p.Offsets.Commit(h.ConsumerGroup, h.Topic, mq.QueueID(h.QueueID), mq.QueueOffset(h.CommitOffset)); err != nil {
@@ -74,15 +74,28 @@ func (a *API) fromStart(group string, key mq.QueueKey) bool {
 	return ok && at >= view.Subscription(key.Topic).Since.UnixMilli()
 }
 
+// queueExists says what is wrong with a queue of a topic that exists. One that
+// has messages exists although the topic has fewer queues now.
+func (a *API) queueExists(topic string, id int32) error {
+	if err := a.topicExists(topic); err != nil {
+		return err
+	}
+	t := a.p.Topics.Get(topic)
+	if t == nil || id >= 0 && (id < max(t.ReadQueues, t.WriteQueues) || a.p.Store.MaxOffset(mq.QueueKey{Topic: topic, ID: mq.QueueID(id)}) > 0) {
+		return nil
+	}
+	return fmt.Errorf("%w: queue %d of topic %s does not exist, it has %d", mq.ErrInvalid, id, topic, max(t.ReadQueues, t.WriteQueues))
+}
+
 func (a *API) maxOffset(_ *request, h *protocol.QueueHeader) (answer, error) {
-	if err := a.topicExists(h.Topic); err != nil {
+	if err := a.queueExists(h.Topic, h.QueueID); err != nil {
 		return answer{}, err
 	}
 	return answer{header: &protocol.OffsetResponse{Offset: int64(a.p.Store.MaxOffset(queueKey(h)))}}, nil
 }
 
 func (a *API) minOffset(_ *request, h *protocol.QueueHeader) (answer, error) {
-	if err := a.topicExists(h.Topic); err != nil {
+	if err := a.queueExists(h.Topic, h.QueueID); err != nil {
 		return answer{}, err
 	}
 	return answer{header: &protocol.OffsetResponse{Offset: int64(a.p.Store.MinOffset(queueKey(h)))}}, nil
@@ -90,7 +103,7 @@ func (a *API) minOffset(_ *request, h *protocol.QueueHeader) (answer, error) {
 
 // searchOffset finds an offset by store time (29).
 func (a *API) searchOffset(_ *request, h *protocol.SearchOffsetHeader) (answer, error) {
-	if err := a.topicExists(h.Topic); err != nil {
+	if err := a.queueExists(h.Topic, h.QueueID); err != nil {
 		return answer{}, err
 	}
 	key := mq.QueueKey{Topic: h.Topic, ID: mq.QueueID(h.QueueID)}
@@ -104,7 +117,7 @@ func (a *API) searchOffset(_ *request, h *protocol.SearchOffsetHeader) (answer, 
 // earliestTime tells when the oldest message of a queue was stored (32), -1
 // when there is none.
 func (a *API) earliestTime(_ *request, h *protocol.QueueHeader) (answer, error) {
-	if err := a.topicExists(h.Topic); err != nil {
+	if err := a.queueExists(h.Topic, h.QueueID); err != nil {
 		return answer{}, err
 	}
 	at, ok := a.p.Store.StoreTime(queueKey(h), a.p.Store.MinOffset(queueKey(h)))

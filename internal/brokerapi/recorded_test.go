@@ -51,6 +51,7 @@ var differs = map[string]struct {
 	"batch, broken body":                      {protocol.MessageIllegal, "a Java exception there"},
 	"batch, empty body":                       {protocol.MessageIllegal, "a Java exception there"},
 	"pull, bad SQL":                           {protocol.SubscriptionParseFailed, "a filter that cannot be read is not the same as none"},
+	"update offset, unknown queue":            {protocol.InvalidParameter, "a queue that does not exist has no progress"},
 	"query offset, none":                      {protocol.QueryNotFound, "a new group begins where it asked to; RocketMQ sends it to 0 while the queue's first message is in memory (`youngQueueBytes` brings that back)"},
 	"offset, unknown topic":                   {protocol.TopicNotExist, "0 is an offset, not the lack of one"},
 	"heartbeat, no body":                      {protocol.InvalidParameter, "a Java exception there"},

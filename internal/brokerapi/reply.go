@@ -194,7 +194,7 @@ func (a *API) replied(res produce.Result, err error) *remoting.Command {
 	}
 	resp := &remoting.Command{Language: remoting.Go, Fields: ans.AppendFields(nil)}
 	if err != nil {
-		resp.Code, resp.Remark = int32(protocol.CodeOf(err)), err.Error()
+		resp.Code, resp.Remark = int32(protocol.CodeOf(err)), protocol.RemarkOf(err)
 	}
 	return resp
 }

@@ -49,7 +49,8 @@ const (
 	// It is removed from everything that comes in from outside.
 	PropReceipt = "SUNDIAL_RECEIPT"
 	// PropDelayMillis is ours: the delay in ms that a level meant when the message
-	// was accepted, so that a later change of the table moves nothing.
+	// was accepted, so that a later change of the table moves nothing. The delivered
+	// message keeps it: with the time of its birth it is the time it was planned for.
 	PropDelayMillis = "SUNDIAL_DELAY_MS"
 )
 

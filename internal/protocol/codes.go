@@ -95,6 +95,7 @@ const (
 	LitePullMessage                      Code = 361
 	GetBrokerMemberGroup                 Code = 901
 	BrokerHeartbeat                      Code = 904
+	PeekMessage                          Code = 200052
 	NotifyMinBrokerIDChange              Code = 905
 	GetBrokerHAStatus                    Code = 907
 )
@@ -322,7 +323,7 @@ var requests = []Request{
 	{ResolveTransaction, "RESOLVE_TRANSACTION", Broker, whyTx},
 	{200050, "POP_MESSAGE", Broker, whyPop},
 	{200051, "ACK_MESSAGE", Broker, whyPop},
-	{200052, "PEEK_MESSAGE", Broker, whyPop},
+	{PeekMessage, "PEEK_MESSAGE", Broker, ""},
 	{200053, "CHANGE_MESSAGE_INVISIBLETIME", Broker, whyPop},
 	{200054, "NOTIFICATION", Broker, whyPop},
 	{200055, "POLLING_INFO", Broker, whyPop},

@@ -111,3 +111,20 @@ func (s *ConsumerStatus) appendBody(dst []byte) ([]byte, error) {
 type ConfigResponse struct {
 	Version string `h:"version"` // an mq.DataVersion, JSON
 }
+
+// PeekHeader is the header of PEEK_MESSAGE (200052).
+type PeekHeader struct {
+	ConsumerGroup string     `h:"consumerGroup,required"`
+	Topic         string     `h:"topic,required"`
+	QueueID       mq.QueueID `h:"queueId,required"` // below 0: all
+	MaxMsgNums    int32      `h:"maxMsgNums,required"`
+}
+
+// PeekResponse is the header of the answer to a peek: that of POP, of which only
+// the rest means something.
+type PeekResponse struct {
+	PopTime       int64 `h:"popTime"`
+	InvisibleTime int64 `h:"invisibleTime"`
+	ReviveQueue   int32 `h:"reviveQid"`
+	Rest          int64 `h:"restNum"` // not consumed yet, the shown ones among them
+}

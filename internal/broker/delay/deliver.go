@@ -169,7 +169,7 @@ func (f *Flow) deliver(h *hands, o *outcome, retry bool) {
 		o.kind, o.dest = parked, mq.QueueKey{Topic: strings.Clone(dest.Topic), ID: dest.ID}
 		return
 	}
-	h.props = record.AppendWithout(h.props[:0], v.Properties(), mq.PropDelayMillis, mq.PropReceipt)
+	h.props = record.AppendWithout(h.props[:0], v.Properties(), mq.PropReceipt)
 	plain := len(h.props)
 	h.props = record.AppendReceipt(h.props, receiptOf(f.store.ID(), o.lane.key.ID, mq.QueueOffset(o.off)))
 	if len(h.props) > record.MaxProperties-crcTailSize {

@@ -50,7 +50,7 @@ func TestDeliveredInItsMillisecondAsItWas(t *testing.T) {
 		}
 		want := map[string]string{
 			"UNIQ_KEY": "hello", "TAGS": "TagA", "DELAY": "2", "REAL_TOPIC": "Orders", "REAL_QID": "3",
-			"SUNDIAL_RECEIPT": w.store.ID() + " SCHEDULE_TOPIC_XXXX 1 0",
+			"SUNDIAL_DELAY_MS": "5000", "SUNDIAL_RECEIPT": w.store.ID() + " SCHEDULE_TOPIC_XXXX 1 0",
 		}
 		if !maps.Equal(props, want) {
 			t.Errorf("properties %v, want %v", props, want)

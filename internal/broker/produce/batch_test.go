@@ -74,6 +74,7 @@ func TestBatchesThatCannotBe(t *testing.T) {
 		{"a transactional item", Request{Body: batch("a", string(block("TRAN_MSG", "true")))}, "item 0"},
 		{"a delayed batch", Request{Body: batch("a", good), Properties: block("DELAY", "1")}, "the batch"},
 		{"a transactional batch", Request{Body: batch("a", good), SysFlag: mq.SysTxPrepared}, "transactional"},
+		{"a batch within the batch", Request{Body: batch("a", good), SysFlag: mq.SysInnerBatch}, "0x80"},
 		{"an empty item", Request{Body: batch("a", good, "", good)}, "item 1"},
 		{"an item with too many properties", Request{Body: batch("a", good, "b", string(block("x", strings.Repeat("y", 32000))))}, "item 1"},
 		{"half an item", Request{Body: batch("a", good)[:20]}, "item 0"},

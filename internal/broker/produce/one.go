@@ -78,7 +78,7 @@ func (f *Flow) acceptOne(req *Request, to place) (Result, mq.LogOffset, error) {
 		s.props = props
 	}
 
-	if r.priority != nil && !to.retry {
+	if r.priority != nil && !to.retry && level == 0 {
 		if n, err := strconv.ParseInt(bin.String(r.priority), 10, 32); err == nil && n >= 0 {
 			to.queue = mq.QueueID(min(n, int64(to.topic.WriteQueues)-1))
 		}
@@ -122,6 +122,8 @@ func (f *Flow) checkSizes(req *Request, to place) error {
 	switch {
 	case len(req.Body) == 0:
 		return fmt.Errorf("%w: the message has no body", mq.ErrIllegalMessage)
+	case req.SysFlag&mq.SysInnerBatch != 0:
+		return fmt.Errorf("%w: sysFlag %#x says that the message is a batch within; batches are sent as such (SEND_BATCH_MESSAGE)", mq.ErrIllegalMessage, int32(req.SysFlag))
 	case to.retry:
 		return nil // it was within the limits when it was new
 	case len(req.Body) > f.cfg.MaxBody:

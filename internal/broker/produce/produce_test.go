@@ -191,6 +191,7 @@ func TestRefusals(t *testing.T) {
 		{"an absolute timer", Request{Topic: "T", Body: body, Properties: block("TIMER_DELIVER_MS", "9223372036854775807", "DELAY", "0")}, mq.ErrSystem, "TIMER_DELIVER_MS"},
 		{"a recall", Request{Topic: "T", Body: body, Properties: block("TIMER_DEL_UNIQKEY", "x")}, mq.ErrSystem, "TIMER_DEL_UNIQKEY"},
 		{"half of a transaction", Request{Topic: "T", Body: body, Properties: block("TRAN_MSG", "true")}, mq.ErrNoPermission, "transactional"},
+		{"a batch within", Request{Topic: "T", Body: body, SysFlag: mq.SysInnerBatch | mq.SysNeedUnwrap}, mq.ErrIllegalMessage, "0xc0"},
 		{"a prepared flag", Request{Topic: "T", Body: body, SysFlag: mq.SysTxPrepared}, mq.ErrNoPermission, "transactional"},
 	} {
 		_, err := b.send(&c.req)
@@ -266,6 +267,12 @@ func TestPriorityChoosesTheQueue(t *testing.T) {
 	for priority, queue := range map[string]mq.QueueID{"0": 0, "2": 2, "9": 3} {
 		if res := b.sent(&Request{Topic: "T", Queue: 1, Body: []byte("x"), Properties: block("_SYS_MSG_PRIORITY_", priority)}); res.Queue != queue {
 			t.Errorf("priority %s went to queue %d, want %d", priority, res.Queue, queue)
+		}
+	}
+	// As in RocketMQ the delay wins, and words and numbers that are none choose nothing.
+	for _, props := range [][]byte{block("_SYS_MSG_PRIORITY_", "2", "DELAY", "1"), block("_SYS_MSG_PRIORITY_", "-1"), block("_SYS_MSG_PRIORITY_", "high"), block("_SYS_MSG_PRIORITY_", "2147483648")} {
+		if res := b.sent(&Request{Topic: "T", Queue: 1, Body: []byte("x"), Properties: props}); res.Queue != 1 {
+			t.Errorf("%q went to queue %d, want 1", props, res.Queue)
 		}
 	}
 }

@@ -13,14 +13,21 @@ import (
 type attribute struct {
 	fixed  bool     // only settable when the topic is made
 	values []string // allowed ones; nil: a whole number
+
+	unserved map[string]string // those of RocketMQ that are refused, and what to do
 }
 
 // attributes are those RocketMQ knows (TopicAttributes).
 var attributes = map[string]attribute{
-	"queue.type":     {fixed: true, values: []string{"BatchCQ", "SimpleCQ", "RocksDBCQ"}},
-	"cleanup.policy": {fixed: true, values: []string{"DELETE", "COMPACTION"}},
-	"message.type":   {values: []string{"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"}},
-	"reserve.time":   {},
+	"queue.type": {fixed: true, values: []string{"SimpleCQ"}, unserved: map[string]string{
+		"BatchCQ":   "batches are taken by every topic, each message with a place of its own",
+		"RocksDBCQ": "there is no RocksDB here",
+	}},
+	"cleanup.policy": {fixed: true, values: []string{"DELETE"}, unserved: map[string]string{
+		"COMPACTION": "messages are kept for a time, not by key",
+	}},
+	"message.type": {values: []string{"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"}},
+	"reserve.time": {},
 }
 
 // changeAttributes applies a list "+key=value,-key" to had and returns the
@@ -90,6 +97,9 @@ func (a attribute) check(key, value string) error {
 		if v == value {
 			return nil
 		}
+	}
+	if why, ok := a.unserved[value]; ok {
+		return fmt.Errorf("%w: topic attribute %s=%s is not served: %s", mq.ErrSystem, key, value, why)
 	}
 	return fmt.Errorf("%w: topic attribute %s is %q, it must be one of %s", mq.ErrSystem, key, value, strings.Join(a.values, ", "))
 }

@@ -296,6 +296,11 @@ func TestPutAndAttributes(t *testing.T) {
 			t.Errorf("%q is taken", bad)
 		}
 	}
+	for _, kind := range []string{"+queue.type=BatchCQ", "+queue.type=RocksDBCQ", "+cleanup.policy=COMPACTION"} {
+		if err := r.Put(topic("new", 4, 6), kind); err == nil || !strings.Contains(err.Error(), "is not served") {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
 	if err := r.Put(topic("new", 4, 6), "-message.type"); err == nil {
 		t.Error("an attribute is taken from a topic that is being made")
 	}
