@@ -99,6 +99,7 @@ func newBench(t testing.TB, o options) *bench {
 	sc.Tally = p.Stats.Tally
 	sc.LogFileSize, sc.QueueFileSize, sc.IndexSlots, sc.IndexEntries, sc.Prefault, sc.Reserve = 16<<20, 20_000, 1000, 4000, 0, 0
 	sc.TagsCode = levels.TagsCode
+	sc.Known = func(topic string) bool { return p.Topics.Get(topic) != nil }
 	sc.OnArrival = func(key mq.QueueKey, off mq.QueueOffset, code int64) {
 		if p.Fetch == nil {
 			return

@@ -70,23 +70,42 @@ func (a *API) changeable(topic string) error {
 }
 
 // deleteTopic removes a topic with its messages and everybody's progress in it
-// (215).
+// (215). It may be repeated when it did not come to its end.
 func (a *API) deleteTopic(r *request, h *protocol.TopicHeader) (answer, error) {
 	if err := a.changeable(h.Topic); err != nil {
 		return answer{}, err
 	}
-	if err := a.p.Topics.Delete(h.Topic); err != nil {
-		return answer{}, err
-	}
-	if err := a.p.Offsets.DeleteTopic(h.Topic); err != nil {
-		return answer{}, err
-	}
-	a.p.Stats.DeleteTopic(h.Topic)
-	if err := a.p.Store.DeleteTopic(h.Topic); err != nil {
+	if err := a.dropTopic(h.Topic); err != nil {
 		return answer{}, err
 	}
 	a.announce(r)
 	return answer{}, nil
+}
+
+// dropTopic ends a generation of a topic. First nobody sends to it any more, then
+// its queues go and with them the sends that were under way, then the progress:
+// what consumers still commit lies beyond the end of queues that are gone. Pulls
+// that wait for its messages are answered; what is pending for it is not delivered
+// to a topic of that name made later.
+func (a *API) dropTopic(topic string) error {
+	queues := int32(0)
+	if t := a.p.Topics.Get(topic); t != nil {
+		queues = max(t.ReadQueues, t.WriteQueues)
+	}
+	if err := a.p.Topics.Delete(topic); err != nil {
+		return err
+	}
+	if err := a.p.Store.DeleteTopic(topic); err != nil {
+		return err
+	}
+	if err := a.p.Offsets.DeleteTopic(topic); err != nil {
+		return err
+	}
+	a.p.Stats.DeleteTopic(topic)
+	for id := range mq.QueueID(queues) {
+		a.p.Fetch.Wake(mq.QueueKey{Topic: topic, ID: id})
+	}
+	return nil
 }
 
 // allTopics lists the topics (21), whole or in pages.

@@ -127,6 +127,7 @@ func (b *broker) openStore(p *parts) error {
 	var open atomic.Bool
 	c := &b.cfg.Store
 	c.TagsCode, c.RecoverFrom, c.Recovered = levels.TagsCode, prior.From(), prior.See
+	c.Known = func(topic string) bool { return b.topics.Get(topic) != nil }
 	c.OnArrival = func(key mq.QueueKey, off mq.QueueOffset, tagsCode int64) {
 		if open.Load() {
 			b.delay.Arrived(key, off, tagsCode)

@@ -113,6 +113,12 @@ type Config struct {
 	// for SCHEDULE_TOPIC_XXXX, must not block and must not keep props.
 	TagsCode func(topic string, props []byte, storeTime int64) int64
 
+	// Known, if set, says whether there is a topic of that name. A message that would
+	// be the first of its queue in this process is refused without: its sender saw
+	// the topic before it was deleted, and a topic of that name made later must not
+	// begin with it. It must not block.
+	Known func(topic string) bool
+
 	// OnArrival, if set, is called when a message became visible; in the order of
 	// the queue but for races between appending goroutines. It must not block.
 	OnArrival func(key mq.QueueKey, off mq.QueueOffset, tagsCode int64)

@@ -95,6 +95,9 @@ func (s *Store) queueFor(key mq.QueueKey) (*queue, error) {
 	if q := t.mu.queues[key]; q != nil {
 		return q, nil
 	}
+	if s.cfg.Known != nil && !s.cfg.Known(key.Topic) {
+		return nil, fmt.Errorf("%w: topic %s does not exist, or not any more", mq.ErrNoTopic, key.Topic)
+	}
 	// The caller's string may be part of a network buffer.
 	key.Topic = strings.Clone(key.Topic)
 	cq := s.sets.GetOrCreate(key)

@@ -54,6 +54,13 @@ func (s *Store) DeleteTopic(topic string) error {
 	return s.sets.DeleteTopic(topic)
 }
 
+// Deleted reports whether a message that is stored at this position, wherever it
+// is to go one day, is older than the last deletion of topic.
+func (s *Store) Deleted(topic string, at mq.LogOffset) bool {
+	graves := s.graves.Load().Topics
+	return len(graves) > 0 && at < graves[topic]
+}
+
 // dig notes that what the log holds of a topic below grave is deleted.
 func (s *Store) dig(topic string, grave mq.LogOffset) error {
 	s.graveyard.Lock()

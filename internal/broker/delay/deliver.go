@@ -159,6 +159,10 @@ func (f *Flow) deliver(h *hands, o *outcome, retry bool) {
 		f.giveUp(o, err)
 		return
 	}
+	if f.store.Deleted(dest.Topic, o.pos) {
+		f.giveUp(o, fmt.Errorf("topic %s was deleted after the message had been sent", dest.Topic))
+		return
+	}
 	if ms, ok := ownDelay(v.Properties()); ok {
 		if o.due = v.StoreTime() + ms; o.due > f.timer.Now() {
 			o.kind = early

@@ -30,6 +30,9 @@ type Store interface {
 	Queues(fn func(key mq.QueueKey, lo, hi mq.QueueOffset))
 	Durable() mq.LogOffset
 	Flush() error
+	// Deleted says whether a message at this position was sent to a topic that is
+	// deleted since.
+	Deleted(topic string, at mq.LogOffset) bool
 }
 
 // Flow delivers pending messages. Its methods are safe for concurrent use.

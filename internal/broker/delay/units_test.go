@@ -271,8 +271,9 @@ type partly struct {
 	durable mq.LogOffset
 }
 
-func (s *partly) ID() string            { return "id" }
-func (s *partly) Durable() mq.LogOffset { return s.durable }
+func (s *partly) ID() string                        { return "id" }
+func (s *partly) Deleted(string, mq.LogOffset) bool { return false }
+func (s *partly) Durable() mq.LogOffset             { return s.durable }
 
 // Deliveries in a row share an entry of the list. When only some of them are
 // durable, the receipts of those must still be read at the next start.

@@ -128,24 +128,37 @@ func (r *Register) Version() mq.DataVersion { return r.table.Version() }
 // when that is on disk.
 func (r *Register) Put(cfg *mq.GroupConfig) error { return r.PutAll([]*mq.GroupConfig{cfg}) }
 
-// PutAll makes or changes groups in one edit: all of them or none.
+// PutAll makes or changes groups in one edit: all of them or none. Attributes are
+// changes to those a group has, "+key" or "-key".
 func (r *Register) PutAll(cfgs []*mq.GroupConfig) error {
 	for _, cfg := range cfgs {
 		if err := check(cfg); err != nil {
 			return err
 		}
 	}
+	var wrong error
 	r.table.Edit(func(e *catalog.Edit[mq.GroupConfig]) {
-		for _, cfg := range cfgs {
+		all := make([]*mq.GroupConfig, len(cfgs))
+		for i, cfg := range cfgs {
 			next := *cfg
-			if next.Attributes == nil {
-				next.Attributes = map[string]string{}
+			var had map[string]string
+			if old := e.Get(next.Name); old != nil {
+				had = old.Attributes
 			}
-			if old := e.Get(next.Name); old == nil || !reflect.DeepEqual(old, &next) {
-				e.Put(next.Name, &next)
+			if next.Attributes, wrong = changeAttributes(next.Name, had, cfg.Attributes); wrong != nil {
+				return
+			}
+			all[i] = &next
+		}
+		for _, next := range all {
+			if old := e.Get(next.Name); old == nil || !reflect.DeepEqual(old, next) {
+				e.Put(next.Name, next)
 			}
 		}
 	})
+	if wrong != nil {
+		return wrong
+	}
 	return r.table.Save()
 }
 
@@ -155,6 +168,39 @@ func check(cfg *mq.GroupConfig) error {
 	}
 	if cfg.RetryQueues < 0 || cfg.RetryMaxTimes < -1 {
 		return fmt.Errorf("%w: group %s asks for %d retry queues and %d retries", mq.ErrInvalid, cfg.Name, cfg.RetryQueues, cfg.RetryMaxTimes)
+	}
+	if cfg.ConsumeTimeoutMinute < 0 {
+		return fmt.Errorf("%w: group %s: consumeTimeoutMinute is %d", mq.ErrInvalid, cfg.Name, cfg.ConsumeTimeoutMinute)
+	}
+	if err := checkPolicy(cfg.RetryPolicy); err != nil {
+		return fmt.Errorf("%w: group %s: groupRetryPolicy: %w", mq.ErrInvalid, cfg.Name, err)
+	}
+	return nil
+}
+
+// maxPauses bounds the list of a customized policy.
+const maxPauses = 1000
+
+func checkPolicy(p *mq.RetryPolicy) error {
+	switch {
+	case p == nil:
+		return nil
+	case p.Type == mq.RetryExponential:
+		if e := p.Exponential; e != nil && (e.Initial < 1 || e.Max < e.Initial || e.Multiplier < 1) {
+			return fmt.Errorf("initial is %d, max %d, multiplier %d: initial and multiplier must be 1 or more, max not below initial", e.Initial, e.Max, e.Multiplier)
+		}
+		return nil
+	case p.Type != mq.RetryCustomized:
+		return fmt.Errorf("type is %q, it must be %s or %s", p.Type, mq.RetryCustomized, mq.RetryExponential)
+	case p.Customized == nil:
+		return nil
+	case len(p.Customized.Next) > maxPauses:
+		return fmt.Errorf("next has %d pauses, %d are allowed", len(p.Customized.Next), maxPauses)
+	}
+	for i, pause := range p.Customized.Next {
+		if pause < 0 {
+			return fmt.Errorf("pause %d of next is %d ms", i+1, pause)
+		}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package redeliver
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -123,7 +124,7 @@ func (f *Flow) sendBack(req *Request, group *mq.GroupConfig) (time.Duration, err
 	default:
 		level := req.DelayLevel
 		if level == 0 {
-			level = firstLevel + mq.DelayLevel(old.ReconsumeTimes)
+			level = f.planned(group, old.ReconsumeTimes)
 		}
 		level = min(level, mq.DelayLevel(f.delay.Count()))
 		window = max(window, time.Duration(f.delay.Millis(level))*time.Millisecond)
@@ -146,6 +147,24 @@ func (f *Flow) sendBack(req *Request, group *mq.GroupConfig) (time.Duration, err
 		}
 	}
 	return window, nil
+}
+
+// planned is the delay level of the next try when the consumer leaves it to the
+// group: the one whose pause is nearest to what the group's plan says, or the
+// ladder. Of two that are equally near it is the shorter.
+func (f *Flow) planned(group *mq.GroupConfig, retries int32) mq.DelayLevel {
+	pause, ok := group.RetryPolicy.Pause(retries)
+	if !ok {
+		return firstLevel + mq.DelayLevel(min(retries, math.MaxInt32-firstLevel))
+	}
+	level, far := mq.DelayLevel(1), int64(math.MaxInt64)
+	for l := range mq.DelayLevel(f.delay.Count()) {
+		d := f.delay.Millis(l+1) - pause
+		if d = max(d, -d); d < far || d == far && f.delay.Millis(l+1) < f.delay.Millis(level) {
+			level, far = l+1, d
+		}
+	}
+	return level
 }
 
 // durable waits for the flush; a time-out is no failure, because the message is

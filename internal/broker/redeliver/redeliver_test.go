@@ -331,3 +331,46 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 		t.Error("a failure was remembered")
 	}
 }
+
+// A group's own plan decides the pause when the consumer leaves it to the group:
+// the delay level that is nearest. A level that the consumer names counts more.
+func TestPlanOfTheGroup(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	custom := func(next ...int64) *mq.RetryPolicy {
+		return &mq.RetryPolicy{Type: mq.RetryCustomized, Customized: &mq.CustomizedPolicy{Next: next}}
+	}
+	exp := &mq.RetryPolicy{Type: mq.RetryExponential, Exponential: &mq.ExponentialPolicy{Initial: 1000, Max: 3_600_000, Multiplier: 4}}
+	for i, c := range []struct {
+		plan  *mq.RetryPolicy
+		tries int32
+		asked mq.DelayLevel
+		want  mq.DelayLevel // 1s 5s 10s 30s 1m 2m ... 10m 20m 30m 1h 2h
+	}{
+		{nil, 0, 0, 3},
+		{nil, 2, 0, 5},
+		{custom(), 2, 0, 5},
+		{custom(0, 0, 4_000, 70_000), 0, 0, 2},
+		{custom(0, 0, 4_000, 70_000), 1, 0, 5},
+		{custom(0, 0, 4_000, 70_000), 9, 0, 5},
+		{custom(0, 0, 4_000, 70_000), 1, 7, 7},
+		{custom(0, 0, 3_000), 0, 0, 1}, // as near to 1 s as to 5 s
+		{custom(0, 0, 0), 0, 0, 1},
+		{custom(0, 0, 1<<62), 0, 0, 18},
+		{exp, 0, 0, 1}, {exp, 1, 0, 2}, {exp, 2, 0, 3}, {exp, 3, 0, 5}, {exp, 9, 0, 17},
+	} {
+		g := mq.NewGroupConfig(fmt.Sprint("plan", i))
+		g.RetryPolicy = c.plan
+		if err := b.groups.Put(g); err != nil {
+			t.Fatal(err)
+		}
+		at := b.put(record.Message{Topic: "T", Body: []byte("x"), ReconsumeTimes: c.tries})
+		if err := b.SendBack(&Request{Group: g.Name, Offset: at, DelayLevel: c.asked, MaxReconsume: -1}); err != nil {
+			t.Fatal(err)
+		}
+		m, _ := b.last(mq.TopicSchedule, mq.QueueID(c.want-1))
+		if m == nil || property(m, mq.PropRealTopic) != "%RETRY%"+g.Name {
+			t.Errorf("%+v after %d tries, asked for %d: it does not wait at level %d", c.plan, c.tries, c.asked, c.want)
+		}
+	}
+}
