@@ -19,8 +19,8 @@ import (
 )
 
 func brokerCommand(a *admin) *cobra.Command {
-	cmd := &cobra.Command{Use: "broker", Short: "Look after single brokers: settings, producers, cleaning"}
-	cmd.AddCommand(brokerListCommand(a), brokerConfigCommand(a), brokerProducersCommand(a), brokerCleanCommand(a), brokerProbeCommand(a))
+	cmd := &cobra.Command{Use: "broker", Short: "Look after single brokers: how they are, traffic, settings, producers, cleaning"}
+	cmd.AddCommand(brokerListCommand(a), brokerStatusCommand(a), brokerStatsCommand(a), brokerConfigCommand(a), brokerProducersCommand(a), brokerCleanCommand(a), brokerProbeCommand(a))
 	return cmd
 }
 

@@ -84,7 +84,7 @@ func TestAdminJSONIsAsDescribed(t *testing.T) {
 	a.run(0, "group reset g T --to earliest --yes")
 	tree := adminTree()
 	for _, line := range []string{
-		"cluster", "cluster list", "cluster health --all", "broker list", "broker config get", "broker producers", "broker probe --count 3",
+		"cluster", "cluster list", "cluster health --all", "broker list", "broker status", "broker stats", "broker config get", "broker producers", "broker probe --count 3",
 		"topic list", "topic show T", "topic groups T", "topic entries T --queue 0", "topic allocate T a b", "topic update Old --perm r --dry-run", "topic update Old --perm r",
 		"topic delete Old --dry-run", "topic delete Old --yes", "topic create Old --queues 1",
 		"group list", "group show g", "group progress g --clients", "group reset g T --to latest --dry-run", "group skip g T --yes", "group clone g old --yes",
