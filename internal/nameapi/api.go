@@ -150,14 +150,11 @@ func (a *API) Run(ctx context.Context) error {
 // handler answers one request; an error becomes the answer's code and remark.
 type handler func(c *server.Conn, req *remoting.Command) (*remoting.Command, error)
 
-// Table says who answers which code. Codes of the name server that are not
-// served are answered with the reason.
+// Table says who answers which code. Codes that are not served here are
+// answered with the reason, or with who serves them.
 func (a *API) Table() server.Table {
 	t := server.Table{}
 	for _, r := range protocol.Requests() {
-		if r.For&protocol.NameServer == 0 {
-			continue
-		}
 		class, h := a.write, a.handlers()[r.Code]
 		if r.Code == protocol.GetRouteInfoByTopic {
 			class = a.read
@@ -200,7 +197,7 @@ func (a *API) handlers() map[protocol.Code]handler {
 
 func refuse(r protocol.Request) handler {
 	return func(*server.Conn, *remoting.Command) (*remoting.Command, error) {
-		return nil, fmt.Errorf("%w: %s (%d): %s", mq.ErrUnsupported, r.Name, r.Code, r.Why)
+		return nil, fmt.Errorf("%w: %s", mq.ErrUnsupported, protocol.WhyNot(r.Code, protocol.NameServer))
 	}
 }
 
