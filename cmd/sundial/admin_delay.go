@@ -59,8 +59,14 @@ type levelState struct {
 // levels asks how far the levels are delivered.
 func (a *admin) levels(ctx context.Context, m member) ([]levelState, error) {
 	var offsets protocol.DelayOffsets
-	if err := a.askBody(ctx, m.Addr, protocol.GetAllDelayOffset, nil, &offsets); err != nil {
+	resp, err := a.ask(ctx, m.Addr, protocol.GetAllDelayOffset, nil, nil)
+	if err != nil {
 		return nil, err
+	}
+	if len(resp.Body) > 0 { // RocketMQ's says nothing before it has delivered something
+		if err := protocol.DecodeBody(resp.Body, &offsets); err != nil {
+			return nil, err
+		}
 	}
 	var all []levelState
 	for i, text := range a.levelTable(ctx, m) {
@@ -94,11 +100,14 @@ func (a *admin) levelTable(ctx context.Context, m member) []string {
 // schedule looks into the queue of a level, counted from 0.
 func (a *admin) schedule(ctx context.Context, m member, queue int, from mq.QueueOffset, count int32) (*protocol.ConsumeQueue, error) {
 	var q protocol.ConsumeQueue
-	err := a.askBody(ctx, m.Addr, protocol.QueryConsumeQueue, &protocol.QueryConsumeQueueHeader{
+	resp, err := a.ask(ctx, m.Addr, protocol.QueryConsumeQueue, &protocol.QueryConsumeQueueHeader{
 		Topic: mq.TopicSchedule, QueueID: int32(queue), Index: int64(from), Count: count,
-	}, &q)
+	}, nil)
 	if errors.Is(err, mq.ErrNotFound) {
-		err = nil
+		return &q, nil
+	}
+	if err == nil && len(resp.Body) > 0 { // RocketMQ's has none for a queue that was never used
+		err = protocol.DecodeBody(resp.Body, &q)
 	}
 	return &q, err
 }

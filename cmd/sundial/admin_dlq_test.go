@@ -44,7 +44,7 @@ func (a adminOn) bury(r *remote, topic, body, keys, tag string) {
 	if err != nil {
 		a.Fatal(err)
 	}
-	if _, err := r.ask(a.Context(), a.at.Broker.String(), protocol.ConsumerSendMsgBack, &protocol.SendBackHeader{Offset: int64(pos), Group: "g", DelayLevel: -1}, nil); err != nil {
+	if _, err := r.ask(a.Context(), a.at.Broker.String(), protocol.ConsumerSendMsgBack, &protocol.SendBackHeader{Offset: int64(pos), Group: "g", DelayLevel: -1, OriginTopic: topic, OriginMsgID: sent.ID}, nil); err != nil {
 		a.Fatal(err)
 	}
 }

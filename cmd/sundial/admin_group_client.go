@@ -194,6 +194,13 @@ func groupStatusCommand(a *admin) *cobra.Command {
 			seen := map[clientOffset]bool{}
 			var rows []table.Row
 			err = each(masters, func(m member) error {
+				conns, err := a.connections(cmd.Context(), m, args[0])
+				if err != nil {
+					return err
+				}
+				if len(conns.Connections) == 0 {
+					return notFound("no member of group %s is online at %s", args[0], m.Name)
+				}
 				var s protocol.ConsumerStatus
 				if err := a.askBody(cmd.Context(), m.Addr, protocol.InvokeBrokerToGetConsumerStatus,
 					&protocol.ConsumerStatusHeader{Group: args[0], Topic: args[1], ClientAddr: client}, &s); err != nil {

@@ -260,7 +260,11 @@ func topicEntriesCommand(a *admin) *cobra.Command {
 			for i, e := range q.Entries {
 				n := queueEntry{mq.QueueOffset(max(from, int64(q.Min))) + mq.QueueOffset(i), e.Pos, e.Size, e.TagsCode, e.Eval, e.Message}
 				doc = append(doc, n)
-				rows = append(rows, table.Row{n.Offset, n.Pos, n.Size, n.TagsCode, onOff(n.Takes), n.Wrong})
+				taken := onOff(n.Takes)
+				if group == "" {
+					taken = "-"
+				}
+				rows = append(rows, table.Row{n.Offset, n.Pos, n.Size, n.TagsCode, taken, n.Wrong})
 			}
 			err = a.show(doc, table.Row{"offset", "log offset", "size", "tags code", "taken", "error"}, rows)
 			a.done("the queue has %d up to %d", q.Min, q.Max-1)
