@@ -16,6 +16,7 @@ import (
 	"github.com/sundial-mq/sundial/internal/broker/redeliver"
 	"github.com/sundial-mq/sundial/internal/broker/stats"
 	"github.com/sundial-mq/sundial/internal/broker/topics"
+	"github.com/sundial-mq/sundial/internal/broker/txn"
 	"github.com/sundial-mq/sundial/internal/metric"
 	"github.com/sundial-mq/sundial/internal/protocol"
 	"github.com/sundial-mq/sundial/internal/remoting/server"
@@ -34,6 +35,8 @@ type Parts struct {
 	Clients   *clients.Register
 	Stats     *stats.Register
 
+	// Txn keeps transactions; nil: there are none.
+	Txn *txn.Flow
 	// Delay tells the progress of delayed messages; nil: there are none.
 	Delay *delay.Flow
 	// Announced returns when the name servers know all topics that exist now, or
@@ -60,6 +63,7 @@ type API struct {
 type classes struct {
 	send   *server.Class // sends, on the reader
 	commit *server.Class // commits of offsets, on the reader
+	txn    *server.Class // verdicts of transactions
 	pull   *server.Class // pulls
 	back   *server.Class // messages sent back
 	client *server.Class // heartbeats, offsets, locks, consumer lists
@@ -86,7 +90,7 @@ func New(cfg Config, p Parts) (*API, error) {
 		class **server.Class
 		cfg   server.ClassConfig
 	}{
-		{&a.classes.pull, cfg.Pull}, {&a.classes.back, cfg.SendBack}, {&a.classes.client, cfg.Client},
+		{&a.classes.txn, cfg.Txn}, {&a.classes.pull, cfg.Pull}, {&a.classes.back, cfg.SendBack}, {&a.classes.client, cfg.Client},
 		{&a.classes.query, cfg.Query}, {&a.classes.admin, cfg.Admin}, {&a.classes.ask, cfg.Ask},
 	} {
 		class, err := server.NewClass(c.cfg, p.Metrics)
@@ -127,6 +131,12 @@ func (a *API) commands() []command {
 		{protocol.SendReplyMessage, c.client, a.reply},
 		{protocol.SendReplyMessageV2, c.client, a.reply},
 		{protocol.ConsumerSendMsgBack, c.back, with(a.sendBack)},
+
+		{protocol.EndTransaction, c.txn, a.endTransaction},
+		{protocol.ResumeCheckHalfMessage, c.admin, with(a.resumeCheck)},
+		{protocol.ListTransactions, c.admin, with(a.listTransactions)},
+		{protocol.ShowTransaction, c.admin, with(a.showTransaction)},
+		{protocol.ResolveTransaction, c.admin, with(a.resolveTransaction)},
 
 		{protocol.PullMessage, c.pull, a.pull},
 		{protocol.LitePullMessage, c.pull, a.pull},

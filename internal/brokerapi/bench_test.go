@@ -17,6 +17,7 @@ import (
 	"github.com/sundial-mq/sundial/internal/broker/redeliver"
 	"github.com/sundial-mq/sundial/internal/broker/stats"
 	"github.com/sundial-mq/sundial/internal/broker/topics"
+	"github.com/sundial-mq/sundial/internal/broker/txn"
 	"github.com/sundial-mq/sundial/internal/metric"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/protocol"
@@ -45,6 +46,7 @@ type options struct {
 	api     func(*Config)
 	storage func(*storage.Config)
 	fetch   func(*fetch.Config)
+	txn     func(*txn.Config)
 	groups  func(*groups.Config)
 	clients func(*clients.Config)
 	produce func(*produce.Config)
@@ -87,6 +89,7 @@ func newBench(t testing.TB, o options) *bench {
 	must(err)
 	cc := clients.DefaultConfig()
 	cc.Notify, cc.Silent = NotifyIDsChanged, CloseSilent
+	cc.Joined = func(group string) { p.Txn.Joined(group) }
 	if o.clients != nil {
 		o.clients(&cc)
 	}
@@ -128,12 +131,23 @@ func newBench(t testing.TB, o options) *bench {
 	rc.StoreHost, rc.Stored = brokerAddr, p.Stats.Back
 	p.Redeliver, err = redeliver.New(rc, p.Store, p.Topics, p.Groups, levels, func(group string) bool { return p.Clients.Locked(group, time.Now()) })
 	must(err)
+	xc := txn.DefaultConfig()
+	xc.StoreHost = brokerAddr
+	if o.txn != nil {
+		o.txn(&xc)
+	}
+	halves, err := txn.ReadPrior(disk, "/store/sundial", xc)
+	must(err)
+	p.Txn, err = txn.Open(halves, txn.Parts{
+		Store: p.Store, Topics: p.Topics, Offsets: p.Offsets, Producers: p.Clients, Delay: levels, Ask: AskProducer("broker-a"),
+	}, nil, xc)
+	must(err)
 	pc := produce.DefaultConfig()
 	pc.StoreHost = brokerAddr
 	if o.produce != nil {
 		o.produce(&pc)
 	}
-	p.Produce, err = produce.New(pc, p.Store, p.Topics, levels, p.Redeliver, nil)
+	p.Produce, err = produce.New(pc, p.Store, p.Topics, levels, p.Redeliver, p.Txn, nil)
 	must(err)
 
 	cfg := DefaultConfig()
@@ -159,6 +173,7 @@ func newBench(t testing.TB, o options) *bench {
 	}
 	run(ctx, p.Store.Run)
 	run(above, p.Delay.Run)
+	run(above, p.Txn.Run)
 	run(above, p.Fetch.Run)
 	run(above, func(ctx context.Context) error { return srv.Serve(ctx, b) })
 	stopped := false

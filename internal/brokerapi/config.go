@@ -27,11 +27,11 @@ type Config struct {
 	// (storeReplyMessageEnable).
 	StoreReplies bool
 
-	// Pull, SendBack, Client, Query and Admin bound the classes of traffic that may
+	// Txn, Pull, SendBack, Client, Query and Admin bound the classes of traffic that may
 	// wait. Pulls that wait for news wait elsewhere and hold no worker.
 	// Ask is apart from Admin: it is what clients are asked on behalf of an
 	// administrator, and clients that do not answer must hold up nothing else.
-	Pull, SendBack, Client, Query, Admin, Ask server.ClassConfig
+	Txn, Pull, SendBack, Client, Query, Admin, Ask server.ClassConfig
 
 	// AnnounceWait is how long the answer to a first heartbeat waits for the name
 	// servers to know the group's retry topic; 0 is not at all.
@@ -60,6 +60,7 @@ func DefaultConfig() Config {
 
 		StoreReplies: true,
 
+		Txn:      server.ClassConfig{Name: "transaction", Workers: 8, Queue: 100_000},
 		Pull:     server.ClassConfig{Name: "pull", Workers: 16, Queue: 100_000},
 		SendBack: server.ClassConfig{Name: "sendback", Workers: 64, Queue: 10_000},
 		Client:   server.ClassConfig{Name: "client", Workers: 32, Queue: 50_000},
@@ -81,7 +82,7 @@ func (c Config) Validate() error {
 	if !c.Addr.IsValid() {
 		errs = append(errs, errors.New("the advertised address is missing"))
 	}
-	for _, class := range []server.ClassConfig{c.Pull, c.SendBack, c.Client, c.Query, c.Admin, c.Ask} {
+	for _, class := range []server.ClassConfig{c.Txn, c.Pull, c.SendBack, c.Client, c.Query, c.Admin, c.Ask} {
 		errs = append(errs, class.Validate())
 	}
 	if c.AnnounceWait < 0 {

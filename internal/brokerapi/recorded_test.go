@@ -45,8 +45,7 @@ var differs = map[string]struct {
 	"send, timer too far":                     {protocol.SystemError, "arbitrary delays are not served yet"},
 	"send, timer not a number":                {protocol.SystemError, "arbitrary delays are not served yet"},
 	"send, timed":                             {protocol.SystemError, "arbitrary delays are not served yet, and the message is not delivered at once instead; the code is RocketMQ's for timerWheelEnable=false"},
-	"send, transaction":                       {protocol.NoPermission, "transactions are not served yet; the code is RocketMQ's for rejectTransactionMessage=true"},
-	"send, prepared sysFlag without TRAN_MSG": {protocol.NoPermission, "transactions are not served yet"},
+	"send, prepared sysFlag without TRAN_MSG": {protocol.MessageIllegal, "RocketMQ stores it where nobody ever sees it"},
 	"batch with TRAN_MSG":                     {protocol.MessageIllegal, "a batch can't be transactional; RocketMQ stores it as if the property were not there"},
 	"batch, broken body":                      {protocol.MessageIllegal, "a Java exception there"},
 	"batch, empty body":                       {protocol.MessageIllegal, "a Java exception there"},
@@ -61,6 +60,7 @@ var differs = map[string]struct {
 // the same in another way.
 var follows = map[string]string{
 	"batch without the batch flag": "queueOffset",   // the batch with TRAN_MSG is not there
+	"send, transaction":            "queueOffset",   // that of the half topic, which was in use there
 	"heartbeat, V2 fingerprint":    "IS_SUB_CHANGE", // the subscriptions came with it, they need not come again
 	"heartbeat, V2 withoutSub":     "IS_SUB_CHANGE", // they are not known and have to come
 }

@@ -35,7 +35,7 @@ func (a *API) send(r request) *remoting.Command {
 	s.req = produce.Request{
 		Group: h.ProducerGroup, Topic: h.Topic, DefaultTopic: h.DefaultTopic, DefaultQueues: h.DefaultTopicQueues, Queue: h.QueueID,
 		Flag: h.Flag, SysFlag: h.SysFlag, BornTime: h.BornTime, BornHost: r.conn.RemoteAddr(), Properties: bin.Bytes(h.Properties),
-		Reconsume: h.ReconsumeTimes, MaxReconsume: maxReconsume(r.cmd, h.MaxReconsumeTimes), UnitMode: h.UnitMode, Batch: h.Batch, Body: r.cmd.Body,
+		Reconsume: h.ReconsumeTimes, MaxReconsume: maxReconsume(r.cmd, h.MaxReconsumeTimes), UnitMode: h.UnitMode, Batch: h.Batch, Body: r.cmd.Body, Sender: r.conn,
 	}
 	a.p.Produce.Accept(&s.req, s.done)
 	return s.leave()

@@ -39,6 +39,10 @@ func (s *Settings) Node(roles node.Roles) node.Config {
 	b.IgnorePending = s.IgnorePending
 	b.DelayLevels = s.MessageDelayLevel
 	b.Delay.FlushInterval = s.FlushDelayOffsetInterval
+	b.Txn.Timeout, b.Txn.Interval, b.Txn.MaxChecks = s.TransactionTimeOut, s.TransactionCheckInterval, s.TransactionCheckMax
+	b.Txn.MaxAge, b.Txn.Window = s.TransactionMaxAge, s.MaxUnansweredChecks
+	b.Txn.MarkBytes, b.Txn.MarkInterval = s.TransactionOpMsgMaxSize, s.TransactionOpBatchInterval
+	b.Produce.RejectTransactions, b.API.Txn.Queue = s.RejectTransactionMessage, s.EndTransactionQueue
 	s.store(b)
 
 	b.Topics.AutoCreate = s.AutoCreateTopicEnable

@@ -86,7 +86,6 @@ const (
 	whyTiered     = "the tiered store is not there yet"
 	whyTimer      = "messages with arbitrary delays are not there yet; a send that asks for one is refused"
 	whyTopics     = "the topics of a broker are always those that it registered last"
-	whyTxn        = "transactional messages are not there yet; a send that asks for one is refused"
 	whyV4         = "RocketMQ itself has left it behind with version 5"
 	whyGone       = "no RocketMQ in use reads it either"
 	whyOldPath    = "no RocketMQ in use reads it either; these files lie in storePathRootDir"
@@ -287,7 +286,6 @@ var java = []struct {
 	{"enableSplitRegistration", Bool, "false", whyRegister},
 	{"enableStatsMetrics", Bool, "true", whyMetrics},
 	{"enableTransactionMetrics", Bool, "true", whyMetrics},
-	{"endTransactionPoolQueueCapacity", Int32, "100000", whyTxn},
 	{"endTransactionThreadPoolNums", Int32, "", whyThreads},
 	{"estimateAccumulation", Bool, "true", whyMetrics},
 	{"expectConsumerNumUseFilter", Int32, "32", whyFilter},
@@ -455,7 +453,6 @@ var java = []struct {
 	{"recoverConcurrently", Bool, "false", whyThreads},
 	{"recoverThreadPoolNums", Int32, "32", whyThreads},
 	{"redeleteHangedFileInterval", Int32, "120000", whyRecovery},
-	{"rejectTransactionMessage", Bool, "false", whyTxn},
 	{"replicasPerDiskPartition", Int32, "1", whyReplica},
 	{"replyThreadPoolQueueCapacity", Int32, "10000", whyThreads},
 	{"retrieveMessageFromPopRetryTopicV1", Bool, "true", whyPop},
@@ -568,15 +565,10 @@ var java = []struct {
 	{"timerWheelSnapshotIntervalMs", Int32, "10000", whyTimer},
 	{"topicQueueLockNum", Int32, "32", whyThreads},
 	{"totalReplicas", Int32, "1", whyReplica},
-	{"transactionCheckInterval", Int64, "30000", whyTxn},
-	{"transactionCheckMax", Int32, "15", whyTxn},
 	{"transactionCheckRocksdbCoreThreads", Int32, "2", whyRocksdb},
 	{"transactionCheckRocksdbMaxThreads", Int32, "5", whyRocksdb},
 	{"transactionCheckRocksdbQueueCapacity", Int32, "2000", whyRocksdb},
 	{"transactionMetricFlushInterval", Int64, "10000", whyMetrics},
-	{"transactionOpBatchInterval", Int32, "3000", whyTxn},
-	{"transactionOpMsgMaxSize", Int32, "4096", whyTxn},
-	{"transactionTimeOut", Int64, "6000", whyTxn},
 	{"transferMsgByHeap", Bool, "true", whyMemory},
 	{"transientStorePoolEnable", Bool, "false", whyMemory},
 	{"transientStorePoolSize", Int32, "5", whyMemory},

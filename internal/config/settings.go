@@ -57,7 +57,7 @@ type Settings struct {
 	QueueSyncInterval             time.Duration
 	QueueSyncSize                 int64
 	PrefaultSize                  int64
-	IgnorePending                 []string // kinds: timer, transaction, pop
+	IgnorePending                 []string // kinds: timer, pop
 	AcceptDamage                  bool
 	DeliveryReserveSize           int64
 	FileReservedTime              time.Duration
@@ -90,6 +90,15 @@ type Settings struct {
 	RegisterBrokerTimeoutMills   time.Duration
 	StartAcceptSendRequestTimeMs int64 // startAcceptSendRequestTimeStamp
 	MessageDelayLevel            string
+	RejectTransactionMessage     bool
+	TransactionTimeOut           time.Duration
+	TransactionCheckInterval     time.Duration
+	TransactionCheckMax          int
+	TransactionMaxAge            time.Duration
+	TransactionOpMsgMaxSize      int
+	TransactionOpBatchInterval   time.Duration
+	MaxUnansweredChecks          int
+	EndTransactionQueue          int // endTransactionPoolQueueCapacity
 	RegionID                     string
 	TraceOn                      bool
 	StoreReplyMessageEnable      bool

@@ -24,6 +24,9 @@ const (
 	PropInnerNum        = "INNER_NUM"
 	PropInnerBase       = "INNER_BASE"
 	PropTransactionID   = "__transactionId__"
+	PropCheckImmunity   = "CHECK_IMMUNITY_TIME_IN_SECONDS"
+	PropCheckTimes      = "TRANSACTION_CHECK_TIMES"
+	PropPreparedOffset  = "TRAN_PREPARED_QUEUE_OFFSET"
 	PropMultiDispatch   = "INNER_MULTI_DISPATCH"
 	PropCRC32           = "__CRC32#"
 	PropPopCK           = "POP_CK"
@@ -44,10 +47,16 @@ const (
 	PropTimerDeleteKey  = "TIMER_DEL_UNIQKEY"
 	PropTimerDelayLevel = "TIMER_DELAY_LEVEL"
 
-	// PropReceipt is ours: a delivered delayed message names the pending record
-	// it was made from, and so is the proof of its own delivery after a crash.
-	// It is removed from everything that comes in from outside.
+	// PropReceipt is ours: a delivered delayed or committed message names the
+	// pending record it was made from, and so is the proof of its own delivery after
+	// a crash. It is removed from everything that comes in from outside.
 	PropReceipt = "SUNDIAL_RECEIPT"
+	// PropTxClient is ours: the id of the client that sent a half message, whom to
+	// ask first.
+	PropTxClient = "SUNDIAL_TX_CLIENT"
+	// PropTxDue is ours: when a half message that was appended again is to be asked
+	// about, ms.
+	PropTxDue = "SUNDIAL_TX_DUE"
 	// PropDelayMillis is ours: the delay in ms that a level meant when the message
 	// was accepted, so that a later change of the table moves nothing. The delivered
 	// message keeps it: with the time of its birth it is the time it was planned for.

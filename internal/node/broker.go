@@ -18,8 +18,10 @@ import (
 	"github.com/sundial-mq/sundial/internal/broker/redeliver"
 	"github.com/sundial-mq/sundial/internal/broker/stats"
 	"github.com/sundial-mq/sundial/internal/broker/topics"
+	"github.com/sundial-mq/sundial/internal/broker/txn"
 	"github.com/sundial-mq/sundial/internal/brokerapi"
 	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/record"
 	"github.com/sundial-mq/sundial/internal/remoting/server"
 	"github.com/sundial-mq/sundial/internal/storage"
 	"github.com/sundial-mq/sundial/internal/storage/table"
@@ -40,6 +42,8 @@ type broker struct {
 	offsets   *offsets.Register
 	clients   *clients.Register
 	produce   *produce.Flow
+	txn       *txn.Flow
+	txnPrior  *txn.Prior
 	fetch     *fetch.Flow
 	redeliver *redeliver.Flow
 	announcer *announce.Announcer
@@ -101,6 +105,8 @@ func (b *broker) spread(p *parts) {
 	c.Announce.Addr, c.Announce.HAAddr, c.Announce.Perm, c.Announce.Log = b.host.String(), b.host.String(), c.Perm, p.log
 	c.Server.Log, c.Server.Metrics = p.log, p.metrics
 	c.Delay.Metrics = p.metrics
+	c.Txn.Log, c.Txn.Metrics, c.Txn.StoreHost = p.log, p.metrics, b.host
+	c.Txn.LogFileSize, c.Txn.SyncFlushTimeout = c.Store.LogFileSize, c.Produce.SyncFlushTimeout
 }
 
 // openStore opens the engine and, in the same breath, the delay flow's view of
@@ -122,12 +128,19 @@ func (b *broker) openStore(p *parts) error {
 		p.log.Warn("stats.json is "+text, "document", "stats.json")
 	}
 	b.stats.Measure(p.metrics)
+	if b.txnPrior, err = txn.ReadPrior(p.fs, filepath.Join(p.cfg.Dir, "sundial"), b.cfg.Txn); err != nil {
+		return err
+	}
 	// Nothing arrives before Open has returned and the flows are there: the ports
 	// are not served yet.
 	var open atomic.Bool
 	c := &b.cfg.Store
-	c.TagsCode, c.RecoverFrom, c.Recovered = levels.TagsCode, prior.From(), prior.See
 	c.Known = func(topic string) bool { return b.topics.Get(topic) != nil }
+	c.TagsCode, c.RecoverFrom = levels.TagsCode, min(prior.From(), b.txnPrior.From())
+	c.Recovered = func(v record.View) {
+		prior.See(v)
+		b.txnPrior.See(v)
+	}
 	c.OnArrival = func(key mq.QueueKey, off mq.QueueOffset, tagsCode int64) {
 		if open.Load() {
 			b.delay.Arrived(key, off, tagsCode)
@@ -186,6 +199,7 @@ func (b *broker) openRegisters(p *parts) (err error) {
 		p.log.Warn("two consumers share one client id: some queues may have no reader; give each process an instance name of its own",
 			"group", group, "clientId", x.ID, "first", x.Addr, "second", y.Addr)
 	}
+	b.cfg.Clients.Joined = func(group string) { b.txn.Joined(group) }
 	b.cfg.Clients.Silent = brokerapi.CloseSilent
 	if b.clients, err = clients.New(b.cfg.Clients); err != nil {
 		return err
@@ -233,12 +247,32 @@ func (b *broker) openFlows(p *parts) (err error) {
 	if b.redeliver, err = redeliver.New(b.cfg.Redeliver, b.store, b.topics, b.groups, b.cfg.Delay.Levels, locked); err != nil {
 		return err
 	}
-	if b.produce, err = produce.New(b.cfg.Produce, b.store, b.topics, b.cfg.Delay.Levels, b.redeliver, b.told); err != nil {
+	if err = b.openTxn(p); err != nil {
+		return err
+	}
+	if b.produce, err = produce.New(b.cfg.Produce, b.store, b.topics, b.cfg.Delay.Levels, b.redeliver, b.txn, b.told); err != nil {
 		return err
 	}
 	b.serving()
 	p.stack.Add("pulls", b.fetch.Run)
 	p.stack.Add("delays", b.delay.Run)
+	p.stack.Add("transactions", b.txn.Run)
+	return nil
+}
+
+// openTxn continues the transactions that the store holds open.
+func (b *broker) openTxn(p *parts) (err error) {
+	counts, err := txn.OpenMetrics(p.fs, filepath.Join(p.cfg.Dir, "config"), p.log)
+	if err != nil {
+		return err
+	}
+	if b.txn, err = txn.Open(b.txnPrior, txn.Parts{
+		Store: b.store, Topics: b.topics, Offsets: b.offsets, Producers: b.clients, Delay: b.cfg.Delay.Levels, Ask: brokerapi.AskProducer(b.cfg.Name),
+	}, counts, b.cfg.Txn); err != nil {
+		return err
+	}
+	b.txnPrior = nil
+	b.store.Pin("open transactions", b.txn.Pin)
 	return nil
 }
 
@@ -248,7 +282,7 @@ func (b *broker) told(ctx context.Context) { _ = b.announcer.Told(ctx) }
 func (b *broker) openAPI(p *parts) (err error) {
 	if b.api, err = brokerapi.New(b.cfg.API, brokerapi.Parts{
 		Store: b.store, Produce: b.produce, Fetch: b.fetch, Redeliver: b.redeliver,
-		Topics: b.topics, Groups: b.groups, Offsets: b.offsets, Clients: b.clients, Stats: b.stats, Delay: b.delay,
+		Topics: b.topics, Groups: b.groups, Offsets: b.offsets, Clients: b.clients, Stats: b.stats, Txn: b.txn, Delay: b.delay,
 		Announced: b.told, Metrics: p.metrics,
 	}); err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/sundial-mq/sundial/internal/broker/redeliver"
 	"github.com/sundial-mq/sundial/internal/broker/stats"
 	"github.com/sundial-mq/sundial/internal/broker/topics"
+	"github.com/sundial-mq/sundial/internal/broker/txn"
 	"github.com/sundial-mq/sundial/internal/brokerapi"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/nameapi"
@@ -120,7 +121,7 @@ type BrokerConfig struct {
 	// Perm is what clients may do here (brokerPermission): 2 write, 4 read, 6 both.
 	Perm mq.Perm
 	// IgnorePending are kinds of pending work in the store, which this version
-	// cannot serve, that may lie there unserved: timer, transaction, pop.
+	// cannot serve, that may lie there unserved: timer, pop.
 	IgnorePending []string
 
 	// DelayLevels is the table of delay levels (messageDelayLevel); it counts,
@@ -135,6 +136,7 @@ type BrokerConfig struct {
 	Produce   produce.Config
 	Fetch     fetch.Config
 	Delay     delay.Config
+	Txn       txn.Config
 	Redeliver redeliver.Config
 	Stats     stats.Config
 	API       brokerapi.Config
@@ -153,7 +155,7 @@ func DefaultConfig() Config {
 		Broker: BrokerConfig{
 			Cluster: "DefaultCluster", Name: "broker-a", Port: 10911, FastPort: 10909, Perm: mq.PermRead | mq.PermWrite,
 			DelayLevels: delay.DefaultLevels, Store: storage.DefaultConfig(""), Topics: topics.DefaultConfig(), Groups: groups.DefaultConfig(),
-			Offsets: offsets.DefaultConfig(), Clients: clients.DefaultConfig(), Produce: produce.DefaultConfig(), Fetch: fetch.DefaultConfig(), Delay: delay.DefaultConfig(),
+			Offsets: offsets.DefaultConfig(), Clients: clients.DefaultConfig(), Produce: produce.DefaultConfig(), Fetch: fetch.DefaultConfig(), Delay: delay.DefaultConfig(), Txn: txn.DefaultConfig(),
 			Redeliver: redeliver.DefaultConfig(), Stats: stats.DefaultConfig(), API: brokerapi.DefaultConfig(),
 			Announce: announce.DefaultConfig(), Server: server.DefaultConfig(),
 		},
@@ -202,9 +204,9 @@ func (c Config) Validate() error {
 	}
 	for _, kind := range c.Broker.IgnorePending {
 		switch kind {
-		case "timer", "transaction", "pop":
+		case "timer", "pop":
 		default:
-			errs = append(errs, fmt.Errorf("unknown kind of pending work %q, the kinds are timer, transaction and pop", kind))
+			errs = append(errs, fmt.Errorf("unknown kind of pending work %q, the kinds are timer and pop", kind))
 		}
 	}
 	return errors.Join(errs...)

@@ -19,13 +19,11 @@ import (
 )
 
 // A store that RocketMQ wrote may hold work that this version cannot do: timed
-// messages that are not due, half messages without a verdict, messages taken by
-// POP and not acknowledged. Starting on it would let them lie in silence, so the
+// messages that are not due, messages taken by POP and not acknowledged. Starting on it would let them lie in silence, so the
 // start is refused with their numbers unless the operator says they may lie.
 const (
-	pendingTimers       = "timer"
-	pendingTransactions = "transaction"
-	pendingPop          = "pop"
+	pendingTimers = "timer"
+	pendingPop    = "pop"
 )
 
 // checkPending counts what nobody said may lie there, and refuses it.
@@ -43,14 +41,9 @@ func checkPending(s *storage.Store, disk vfs.FS, configDir string, progress *off
 			return err
 		}
 	}
-	if !slices.Contains(ignore, pendingTransactions) {
-		if err := countHalves(s, progress, count); err != nil {
-			return err
-		}
-	}
 	var found []string
 	for _, k := range []struct{ kind, what string }{
-		{pendingTimers, "timed messages that are not due"}, {pendingTransactions, "half messages without commit or rollback"},
+		{pendingTimers, "timed messages that are not due"},
 		{pendingPop, "batches that POP consumers took and did not acknowledge"},
 	} {
 		if n := count[k.kind]; n > 0 && !slices.Contains(ignore, k.kind) {
@@ -205,45 +198,6 @@ func countRevive(s *storage.Store, progress *offsets.Register, count map[string]
 		if n > 0 {
 			count[pendingPop]++
 		}
-	}
-	return nil
-}
-
-// countHalves counts half messages without a mark in the op topic.
-func countHalves(s *storage.Store, progress *offsets.Register, count map[string]int) error {
-	var queues []mq.QueueKey
-	s.Queues(func(key mq.QueueKey, _, _ mq.QueueOffset) {
-		if key.Topic == mq.TopicTransHalf {
-			queues = append(queues, key)
-		}
-	})
-	for _, half := range queues {
-		from, _ := progress.Query(mq.GroupTrans, half.Topic, half.ID)
-		open := map[mq.QueueOffset]bool{}
-		err := eachRecord(s, half, max(from, 0), func(v record.View) error {
-			open[v.QueueOffset()] = true
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		if len(open) == 0 {
-			continue
-		}
-		op := mq.QueueKey{Topic: mq.TopicTransOp, ID: half.ID}
-		from, _ = progress.Query(mq.GroupTrans, op.Topic, op.ID)
-		err = eachRecord(s, op, max(from, 0), func(v record.View) error {
-			for off := range strings.SplitSeq(string(v.Body()), ",") {
-				if n, err := strconv.ParseInt(off, 10, 64); err == nil {
-					delete(open, mq.QueueOffset(n))
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		count[pendingTransactions] += len(open)
 	}
 	return nil
 }

@@ -136,7 +136,6 @@ func (r Request) Served() bool { return r.Why == "" }
 const (
 	whyUnused     = "no RocketMQ server answers it"
 	whyConfig     = "settings do not change while running: edit the configuration file and restart"
-	whyTx         = "transactions are not served yet"
 	whyTimer      = "arbitrary delays (TIMER_*) and recall are not served yet, delay levels are"
 	whyACL1       = "ACL 1.0 ended with RocketMQ 5.3.0"
 	whyAuth       = "users and permissions are not served yet"
@@ -178,9 +177,9 @@ var requests = []Request{
 	{HeartBeat, "HEART_BEAT", Broker, ""},
 	{UnregisterClient, "UNREGISTER_CLIENT", Broker, ""},
 	{ConsumerSendMsgBack, "CONSUMER_SEND_MSG_BACK", Broker, ""},
-	{EndTransaction, "END_TRANSACTION", Broker, whyTx},
+	{EndTransaction, "END_TRANSACTION", Broker, ""},
 	{GetConsumerListByGroup, "GET_CONSUMER_LIST_BY_GROUP", Broker, ""},
-	{CheckTransactionState, "CHECK_TRANSACTION_STATE", Client, whyTx},
+	{CheckTransactionState, "CHECK_TRANSACTION_STATE", Client, ""},
 	{NotifyConsumerIdsChanged, "NOTIFY_CONSUMER_IDS_CHANGED", Client, ""},
 	{LockBatchMQ, "LOCK_BATCH_MQ", Broker, ""},
 	{UnlockBatchMQ, "UNLOCK_BATCH_MQ", Broker, ""},
@@ -250,7 +249,7 @@ var requests = []Request{
 	{SendBatchMessage, "SEND_BATCH_MESSAGE", Broker, ""},
 	{QueryConsumeQueue, "QUERY_CONSUME_QUEUE", Broker, ""},
 	{QueryDataVersion, "QUERY_DATA_VERSION", NameServer, ""},
-	{ResumeCheckHalfMessage, "RESUME_CHECK_HALF_MESSAGE", Broker, whyTx},
+	{ResumeCheckHalfMessage, "RESUME_CHECK_HALF_MESSAGE", Broker, ""},
 	{SendReplyMessage, "SEND_REPLY_MESSAGE", Broker, ""},
 	{SendReplyMessageV2, "SEND_REPLY_MESSAGE_V2", Broker, ""},
 	{PushReplyMessageToClient, "PUSH_REPLY_MESSAGE_TO_CLIENT", Client, ""},
@@ -318,9 +317,9 @@ var requests = []Request{
 	{3447, "POLLING_INFO", Broker, whyShort},
 	{3543, "BATCH_ACK_MESSAGE", Broker, whyShort},
 	{5001, "SWITCH_TIMER_ENGINE", Broker, whyTimer},
-	{ListTransactions, "LIST_TRANSACTIONS", Broker, whyTx},
-	{ShowTransaction, "SHOW_TRANSACTION", Broker, whyTx},
-	{ResolveTransaction, "RESOLVE_TRANSACTION", Broker, whyTx},
+	{ListTransactions, "LIST_TRANSACTIONS", Broker, ""},
+	{ShowTransaction, "SHOW_TRANSACTION", Broker, ""},
+	{ResolveTransaction, "RESOLVE_TRANSACTION", Broker, ""},
 	{200050, "POP_MESSAGE", Broker, whyPop},
 	{200051, "ACK_MESSAGE", Broker, whyPop},
 	{PeekMessage, "PEEK_MESSAGE", Broker, ""},

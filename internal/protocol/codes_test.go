@@ -49,7 +49,7 @@ func TestWhyNot(t *testing.T) {
 		want string
 	}{
 		{9999, Broker, "request type 9999 not supported: RocketMQ has no such code"},
-		{37, Broker, "request type 37 (END_TRANSACTION) not supported: transactions are not served yet"},
+		{37, NameServer, "request type 37 (END_TRANSACTION) not supported: it belongs to a broker"},
 		{105, Broker, "request type 105 (GET_ROUTEINFO_BY_TOPIC) not supported: it belongs to a name server"},
 		{10, NameServer, "request type 10 (SEND_MESSAGE) not supported: it belongs to a broker"},
 	} {

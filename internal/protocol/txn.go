@@ -48,10 +48,10 @@ type ListTransactionsHeader struct {
 // TransactionHeader is the request of SHOW_TRANSACTION (31001) and
 // RESOLVE_TRANSACTION (31002): a transaction by its offset or by its id.
 type TransactionHeader struct {
-	GivenUp bool           `h:"givenUp"`
-	Offset  mq.QueueOffset `h:"offset"`
-	ID      string         `h:"transactionId"` // counts when it is not empty
-	Action  string         `h:"action"`        // of 31002: commit, rollback, resume
+	GivenUp bool            `h:"givenUp"`
+	Offset  *mq.QueueOffset `h:"offset"`
+	ID      string          `h:"transactionId"` // counts when it is not empty
+	Action  string          `h:"action"`        // of 31002: commit, rollback, resume
 }
 
 // Transaction is one transaction in the answers of 31000 to 31002.

@@ -30,6 +30,8 @@ type Config struct {
 	// Duplicate is told once for each pair of connections that share an id in a
 	// group.
 	Duplicate func(group string, a, b Client)
+	// Joined is told of a client that is new to a producer group.
+	Joined func(group string)
 	// Silent is told of a client that was dropped because nothing was heard of it:
 	// its connection is of no use any more.
 	Silent func(Client)

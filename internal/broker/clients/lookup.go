@@ -106,6 +106,17 @@ func (r *Register) Producers(group string) []Client {
 	return clientsOf(r.mu.producers[group])
 }
 
+// ProducerID is the client id of a connection in a producer group, empty when it
+// is not in it.
+func (r *Register) ProducerID(group string, conn any) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m := r.mu.producers[group][conn]; m != nil {
+		return m.ID
+	}
+	return ""
+}
+
 // AllProducers lists all producer groups with their clients.
 func (r *Register) AllProducers() map[string][]Client {
 	r.mu.Lock()

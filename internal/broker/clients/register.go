@@ -124,7 +124,7 @@ func (r *Register) Heartbeat(hb *Heartbeat, now time.Time) (resend bool) {
 	client := hb.Client
 	client.LastSeen = now
 	for _, name := range hb.Producers {
-		r.produceLocked(p, name, client)
+		r.produceLocked(p, name, client, &after)
 	}
 	for i := range hb.Consumers {
 		r.consumeLocked(p, &hb.Consumers[i], client, hb.Unchanged, &after)
@@ -144,7 +144,7 @@ func (r *Register) presenceLocked(conn any) *presence {
 	return p
 }
 
-func (r *Register) produceLocked(p *presence, name string, c Client) {
+func (r *Register) produceLocked(p *presence, name string, c Client, after *calls) {
 	members := r.mu.producers[name]
 	if members == nil {
 		name = strings.Clone(name)
@@ -159,8 +159,12 @@ func (r *Register) produceLocked(p *presence, name string, c Client) {
 		p.producer = strings.Clone(c.ID)
 		r.mu.ids[p.producer] = append(r.mu.ids[p.producer], c.Conn)
 	}
+	name = strings.Clone(name)
 	members[c.Conn] = &member{Client: c}
 	p.produces[name] = true
+	if r.cfg.Joined != nil {
+		after.add(func() { r.cfg.Joined(name) })
+	}
 }
 
 // noProducerLocked takes a connection that produces no more out of the index.

@@ -30,6 +30,8 @@ type Config struct {
 	SyncFlushTimeout time.Duration
 	// AcceptFrom refuses sends before that time, in ms (startAcceptSendRequestTimeStamp; 0 is off).
 	AcceptFrom int64
+	// RejectTransactions refuses transactional messages (rejectTransactionMessage).
+	RejectTransactions bool
 }
 
 // DefaultConfig is RocketMQ's, without names and addresses.

@@ -5,10 +5,11 @@
 // queue offset, or it is stored and its place is told; under synchronous flush
 // the answer waits until the place is durable (or says that it waited in vain:
 // [mq.ErrFlushTimeout], stored all the same). What this broker cannot do yet,
-// timed and transactional messages, is refused and never delivered at once.
+// timed messages, is refused and never delivered at once.
 //
 // The way of one message: [Flow.Accept] - topic (made by the TBW102 rule when
-// missing) - queue - retry or dead letter - properties - delay - store.
+// missing) - queue - retry or dead letter - properties - transaction or delay -
+// store.
 //
 // It keeps nothing of its own: a crash leaves what the store holds.
 package produce

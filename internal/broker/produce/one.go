@@ -9,6 +9,7 @@ import (
 	"github.com/sundial-mq/sundial/internal/bin"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/record"
+	"github.com/sundial-mq/sundial/internal/storage"
 )
 
 // scratch is what one send needs besides its request.
@@ -60,8 +61,8 @@ func (f *Flow) acceptOne(req *Request, to place) (Result, mq.LogOffset, error) {
 	case level > 0 && r.timed != "":
 		props = withoutTimers(props)
 	}
-	inherited := to.dead || level > 0 || to.retry && to.tries > 0
-	if err := refuse(req, &r, inherited, to.retry && to.tries > 0); err != nil {
+	again := to.retry && to.tries > 0
+	if err := f.refuse(req, &r, to.dead || level > 0 || again, again); err != nil {
 		return Result{}, 0, err
 	}
 
@@ -86,12 +87,7 @@ func (f *Flow) acceptOne(req *Request, to place) (Result, mq.LogOffset, error) {
 	m := &s.one
 	f.fill(m, req, to)
 	m.Body, m.Properties = req.Body, props
-	if level > 0 {
-		if err := f.delay.Retarget(m); err != nil {
-			return Result{}, 0, err
-		}
-	}
-	at, err := f.store.Append(m)
+	at, err := f.put(m, req, level, r.half && !again)
 	if err != nil {
 		return Result{}, 0, err
 	}
@@ -100,6 +96,21 @@ func (f *Flow) acceptOne(req *Request, to place) (Result, mq.LogOffset, error) {
 		return res, at.End, nil
 	}
 	return res, 0, nil
+}
+
+// put stores a message where it belongs now: a half message waits for its
+// producer's verdict, and its delay begins with that; another one that asks for a
+// delay waits for that.
+func (f *Flow) put(m *record.Message, req *Request, level mq.DelayLevel, half bool) (storage.Appended, error) {
+	if half {
+		return f.halves.Accept(m, req.Group, req.Sender)
+	}
+	if level > 0 {
+		if err := f.delay.Retarget(m); err != nil {
+			return storage.Appended{}, err
+		}
+	}
+	return f.store.Append(m)
 }
 
 // fill sets what all messages of a request have in common.
@@ -134,14 +145,21 @@ func (f *Flow) checkSizes(req *Request, to place) error {
 	return nil
 }
 
-// refuse says no to what this broker can't do yet. A level or a life behind the
-// message (inherited) outweighs a timer; a retried message (again) may have been
-// a half one once.
-func refuse(req *Request, r *read, inherited, again bool) error {
+// refuse says no to what this broker can't do yet, or not with this message. A
+// level or a life behind the message (inherited) outweighs a timer; a retried
+// message (again) may have been a half one once.
+func (f *Flow) refuse(req *Request, r *read, inherited, again bool) error {
 	tx := req.SysFlag.Tx()
+	half := r.half && !again
 	switch {
-	case (r.half || tx == mq.SysTxPrepared || tx == mq.SysTxRollback) && !again:
-		return fmt.Errorf("%w: this version does not serve transactional messages; the message was not stored", mq.ErrNoPermission)
+	case half && (f.cfg.RejectTransactions || f.halves == nil):
+		return fmt.Errorf("%w: this broker does not take transactional messages (rejectTransactionMessage)", mq.ErrNoPermission)
+	case !r.half && (tx == mq.SysTxPrepared || tx == mq.SysTxRollback) && !again:
+		return fmt.Errorf("%w: the system flag %#x says that the message is part of a transaction, and its properties do not (%s); nobody would ever see it",
+			mq.ErrIllegalMessage, int32(req.SysFlag), mq.PropTransaction)
+	case half && r.timed != "" && !inherited:
+		return fmt.Errorf("%w: this version does not serve timed transactions (property %s), only those with a delay level (property %s); the message was not stored",
+			mq.ErrSystem, r.timed, mq.PropDelay)
 	case r.timed != "" && !inherited:
 		return fmt.Errorf("%w: this version does not serve timed messages (property %s), only delay levels (property %s); the message was not stored",
 			mq.ErrSystem, r.timed, mq.PropDelay)

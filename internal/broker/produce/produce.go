@@ -19,6 +19,13 @@ type Delayer interface {
 	Retarget(m *record.Message) error
 }
 
+// Halves keeps transactional messages until their producers have decided.
+type Halves interface {
+	// Accept stores m, which is addressed to its real queue, as a half message.
+	// group is its producer's, sender the connection it came from. m is changed.
+	Accept(m *record.Message, group string, sender any) (storage.Appended, error)
+}
+
 // Retries knows when a group has failed a message often enough.
 type Retries interface {
 	// Dead reports whether a message that group failed reconsume times goes to its
@@ -33,6 +40,7 @@ type Flow struct {
 	topics *topics.Register
 	delay  Delayer
 	retry  Retries
+	halves Halves
 	told   func(context.Context)
 	keys   *keys
 	tail   []byte // the properties set on every single message; immutable
@@ -40,13 +48,14 @@ type Flow struct {
 
 // New returns a working Flow. told returns when the name servers know all topics
 // there are, or when its context is done: who sent to a topic that was not there
-// may look for it as soon as the send is answered. It may be nil.
-func New(cfg Config, store *storage.Store, register *topics.Register, delay Delayer, retry Retries, told func(context.Context)) (*Flow, error) {
+// may look for it as soon as the send is answered. It may be nil; so may halves: then
+// transactions are refused.
+func New(cfg Config, store *storage.Store, register *topics.Register, delay Delayer, retry Retries, halves Halves, told func(context.Context)) (*Flow, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("produce: %w", err)
 	}
 	return &Flow{
-		cfg: cfg, store: store, topics: register, delay: delay, retry: retry, told: told,
+		cfg: cfg, store: store, topics: register, delay: delay, retry: retry, halves: halves, told: told,
 		keys: newKeys(cfg.StoreHost.Addr()), tail: tail(cfg.Cluster, cfg.Region, cfg.TraceOn),
 	}, nil
 }

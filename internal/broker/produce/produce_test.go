@@ -74,7 +74,7 @@ func newBench(t testing.TB, change ...func(*Config, *storage.Config)) *bench {
 		}
 	})
 	b := &bench{t: t, store: store}
-	if b.Flow, err = New(cfg, store, register, b, b, nil); err != nil {
+	if b.Flow, err = New(cfg, store, register, b, b, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -192,7 +192,7 @@ func TestRefusals(t *testing.T) {
 		{"a recall", Request{Topic: "T", Body: body, Properties: block("TIMER_DEL_UNIQKEY", "x")}, mq.ErrSystem, "TIMER_DEL_UNIQKEY"},
 		{"half of a transaction", Request{Topic: "T", Body: body, Properties: block("TRAN_MSG", "true")}, mq.ErrNoPermission, "transactional"},
 		{"a batch within", Request{Topic: "T", Body: body, SysFlag: mq.SysInnerBatch | mq.SysNeedUnwrap}, mq.ErrIllegalMessage, "0xc0"},
-		{"a prepared flag", Request{Topic: "T", Body: body, SysFlag: mq.SysTxPrepared}, mq.ErrNoPermission, "transactional"},
+		{"a prepared flag", Request{Topic: "T", Body: body, SysFlag: mq.SysTxPrepared}, mq.ErrIllegalMessage, "TRAN_MSG"},
 	} {
 		_, err := b.send(&c.req)
 		if !errors.Is(err, c.want) || !strings.Contains(fmt.Sprint(err), c.says) {

@@ -25,6 +25,7 @@ type Request struct {
 	UnitMode      bool
 	Batch         bool // Body is a batch: record.Batch reads it
 	Body          []byte
+	Sender        any // the connection it came from; comparable, or nil
 }
 
 // Result tells where a message is. It stands beside a nil error and beside

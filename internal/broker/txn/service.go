@@ -12,25 +12,25 @@ type State uint8
 
 // States of a transaction.
 const (
-	Open       State = 1 + iota // no verdict yet
-	GivenUp                     // asked as often as allowed, without a verdict; lies in TRANS_CHECK_MAX_TIME_TOPIC
-	Committed                   // delivered
-	RolledBack                  // dropped
-	Resumed                     // was given up and is open again, as another half
+	StateOpen       State = 1 + iota // no verdict yet
+	StateGivenUp                     // asked as often as allowed, without a verdict; lies in TRANS_CHECK_MAX_TIME_TOPIC
+	StateCommitted                   // delivered
+	StateRolledBack                  // dropped
+	StateResumed                     // was given up and is open again, as another half
 )
 
 // String names the state as operators see it.
 func (s State) String() string {
 	switch s {
-	case Open:
+	case StateOpen:
 		return "open"
-	case GivenUp:
+	case StateGivenUp:
 		return "given-up"
-	case Committed:
+	case StateCommitted:
 		return "committed"
-	case RolledBack:
+	case StateRolledBack:
 		return "rolled-back"
-	case Resumed:
+	case StateResumed:
 		return "resumed"
 	}
 	return "unknown"
