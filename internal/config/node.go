@@ -27,6 +27,7 @@ func (s *Settings) Node(roles node.Roles) node.Config {
 	}
 	n.API.Properties = map[string]string{
 		"bindAddress": s.BindAddress, "listenPort": strconv.Itoa(s.NamesrvListenPort), "namesrvListenPort": strconv.Itoa(s.NamesrvListenPort),
+		"configStorePath":                 filepath.Join(s.StorePathRootDir, "namesrv", "liveConfig.json"),
 		"kvConfigPath":                    filepath.Join(s.StorePathRootDir, "namesrv", "kvConfig.json"),
 		"serverChannelMaxIdleTimeSeconds": s.texts["serverChannelMaxIdleTimeSeconds"],
 	}

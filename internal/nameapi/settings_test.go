@@ -255,3 +255,26 @@ func TestNoticeOfTheLowestID(t *testing.T) {
 		}
 	})
 }
+
+// Whatever the text: it changes all that it names, or nothing.
+func FuzzUpdateConfig(f *testing.F) {
+	for _, text := range []string{"enableTopicList=false", "a", "=", "enableTopicList : ${enableTopicList}\n", "waitSecondsForService=7\\\n8", "scanNotActiveBrokerInterval=\\u0031", "# x\n! y"} {
+		f.Add([]byte(text))
+	}
+	api, err := Open(memfs.New(1), dir, DefaultConfig())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		before := fmt.Sprint(api.properties())
+		req := remoting.NewRequest(int32(protocol.UpdateNamesrvConfig))
+		req.Body = text
+		_, err := api.updateConfig(nil, req)
+		if after := fmt.Sprint(api.properties()); err != nil && after != before {
+			t.Errorf("refused with %v, and changed from %s to %s", err, before, after)
+		}
+		if err := api.settings().Validate(); err != nil {
+			t.Errorf("taken, and wrong: %v", err)
+		}
+	})
+}
