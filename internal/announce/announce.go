@@ -121,7 +121,8 @@ type Announcer struct {
 		version mq.DataVersion
 		form    form
 	}
-	oversize atomic.Bool // it was told that a registration is too large
+	oversize atomic.Bool  // it was told that a registration is too large
+	ask      *client.Pool // for questions; registrations have connections of their own
 }
 
 // New makes an announcer that follows the topics from now on.
@@ -138,6 +139,10 @@ func New(cfg Config, register *topics.Register) (*Announcer, error) {
 	}
 	if a.cfg.Get == nil {
 		a.cfg.Get = get
+	}
+	var err error
+	if a.ask, err = client.NewPool(cfg.Client); err != nil {
+		return nil, fmt.Errorf("announce: %w", err)
 	}
 	a.servers.Store(new([]*nameServer))
 	if !cfg.finds() {
@@ -158,7 +163,8 @@ func (a *Announcer) changed() {
 
 // Run keeps all name servers told until ctx is done, and says goodbye to them
 // then.
-func (a *Announcer) Run(ctx context.Context) error {
+func (a *Announcer) Run(ctx context.Context) (err error) {
+	defer func() { err = a.ask.Close() }()
 	if a.cfg.finds() {
 		a.follow(ctx)
 		return nil

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sundial-mq/sundial/internal/broker/assign"
 	"github.com/sundial-mq/sundial/internal/broker/clients"
 	"github.com/sundial-mq/sundial/internal/broker/delay"
 	"github.com/sundial-mq/sundial/internal/broker/fetch"
@@ -33,6 +34,7 @@ type Parts struct {
 	Groups    *groups.Register
 	Offsets   *offsets.Register
 	Clients   *clients.Register
+	Modes     *assign.Modes
 	Stats     *stats.Register
 
 	// Txn keeps transactions; nil: there are none.
@@ -43,6 +45,9 @@ type Parts struct {
 	// when ctx is done: a consumer asks them for its retry topic right after its
 	// first heartbeat. nil: nobody announces.
 	Announced func(ctx context.Context)
+	// Route asks the name servers for the brokers of a topic; nil, or a nil route, is
+	// for a broker without name servers, whose queues are all there are.
+	Route func(ctx context.Context, topic string) (*protocol.Route, error)
 	// Metrics takes the API's metrics; nil lists them nowhere.
 	Metrics *metric.Registry
 }
@@ -56,6 +61,7 @@ type API struct {
 	classes classes
 	m       metrics
 	traffic traffic
+	routes  routeCache
 	replies replies
 }
 
@@ -77,7 +83,7 @@ func New(cfg Config, p Parts) (*API, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("broker API: %w", err)
 	}
-	if p.Store == nil || p.Produce == nil || p.Fetch == nil || p.Redeliver == nil || p.Topics == nil || p.Groups == nil || p.Offsets == nil || p.Clients == nil || p.Stats == nil {
+	if p.Store == nil || p.Produce == nil || p.Fetch == nil || p.Redeliver == nil || p.Topics == nil || p.Groups == nil || p.Offsets == nil || p.Clients == nil || p.Modes == nil || p.Stats == nil {
 		return nil, errors.New("BUG: broker API: a part is missing")
 	}
 	a := &API{cfg: cfg, p: p, log: cfg.Log, started: time.Now(), m: newMetrics(p.Metrics, p.Stats.Stored)}
@@ -193,6 +199,14 @@ func (a *API) commands() []command {
 		{protocol.GetConsumerRunningInfo, c.ask, with(a.runningInfo)},
 		{protocol.ConsumeMessageDirectly, c.ask, with(a.consumeDirectly)},
 		{protocol.InvokeBrokerToGetConsumerStatus, c.ask, with(a.consumerStatus)},
+
+		{protocol.QueryAssignment, c.ask, bare(a.assignment)},
+		{protocol.SetMessageRequestMode, c.admin, bare(a.setMode)},
+		{protocol.GetAllMessageRequestMode, c.admin, bare(a.allModes)},
+
+		{protocol.CleanExpiredConsumeQueue, c.admin, bare(a.cleanQueues)},
+		{protocol.CleanUnusedTopic, c.admin, bare(a.cleanTopics)},
+		{protocol.DeleteExpiredCommitLog, c.admin, bare(a.deleteExpired)},
 
 		{protocol.GetBrokerRuntimeInfo, c.admin, bare(a.runtimeInfo)},
 		{protocol.GetBrokerConfig, c.admin, bare(a.brokerConfig)},

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sundial-mq/sundial/internal/broker/assign"
 	"github.com/sundial-mq/sundial/internal/broker/clients"
 	"github.com/sundial-mq/sundial/internal/broker/delay"
 	"github.com/sundial-mq/sundial/internal/broker/fetch"
@@ -93,6 +94,8 @@ func newBench(t testing.TB, o options) *bench {
 	if o.clients != nil {
 		o.clients(&cc)
 	}
+	p.Modes, err = assign.Open(disk, "/store/config")
+	must(err)
 	p.Clients, err = clients.New(cc)
 	must(err)
 

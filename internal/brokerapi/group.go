@@ -41,6 +41,9 @@ func (a *API) deleteGroup(_ *request, h *protocol.DeleteGroupHeader) (answer, er
 		return answer{}, err
 	}
 	a.p.Stats.DeleteGroup(h.Group)
+	if err := a.p.Modes.DeleteGroup(h.Group); err != nil {
+		return answer{}, err
+	}
 	if h.CleanOffset {
 		return answer{}, a.p.Offsets.DeleteGroup(h.Group)
 	}

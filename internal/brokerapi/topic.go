@@ -101,6 +101,9 @@ func (a *API) dropTopic(topic string) error {
 	if err := a.p.Offsets.DeleteTopic(topic); err != nil {
 		return err
 	}
+	if err := a.p.Modes.DeleteTopic(topic); err != nil {
+		return err
+	}
 	a.p.Stats.DeleteTopic(topic)
 	for id := range mq.QueueID(queues) {
 		a.p.Fetch.Wake(mq.QueueKey{Topic: topic, ID: id})

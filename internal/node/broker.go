@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sundial-mq/sundial/internal/announce"
+	"github.com/sundial-mq/sundial/internal/broker/assign"
 	"github.com/sundial-mq/sundial/internal/broker/clients"
 	"github.com/sundial-mq/sundial/internal/broker/delay"
 	"github.com/sundial-mq/sundial/internal/broker/fetch"
@@ -41,6 +42,7 @@ type broker struct {
 	groups    *groups.Register
 	offsets   *offsets.Register
 	clients   *clients.Register
+	modes     *assign.Modes
 	produce   *produce.Flow
 	txn       *txn.Flow
 	txnPrior  *txn.Prior
@@ -204,6 +206,10 @@ func (b *broker) openRegisters(p *parts) (err error) {
 	if b.clients, err = clients.New(b.cfg.Clients); err != nil {
 		return err
 	}
+	if b.modes, err = assign.Open(p.fs, dir); err != nil {
+		return err
+	}
+	p.loaded("messageRequestMode.json", b.modes.Loaded())
 	b.saving(p, "topics", b.topics.Run)
 	b.saving(p, "groups", b.groups.Run)
 	b.saving(p, "offsets", b.offsets.Run)
@@ -282,8 +288,8 @@ func (b *broker) told(ctx context.Context) { _ = b.announcer.Told(ctx) }
 func (b *broker) openAPI(p *parts) (err error) {
 	if b.api, err = brokerapi.New(b.cfg.API, brokerapi.Parts{
 		Store: b.store, Produce: b.produce, Fetch: b.fetch, Redeliver: b.redeliver,
-		Topics: b.topics, Groups: b.groups, Offsets: b.offsets, Clients: b.clients, Stats: b.stats, Txn: b.txn, Delay: b.delay,
-		Announced: b.told, Metrics: p.metrics,
+		Topics: b.topics, Groups: b.groups, Offsets: b.offsets, Clients: b.clients, Modes: b.modes, Stats: b.stats, Txn: b.txn, Delay: b.delay,
+		Announced: b.told, Route: b.announcer.Route, Metrics: p.metrics,
 	}); err != nil {
 		return err
 	}

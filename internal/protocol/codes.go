@@ -66,6 +66,7 @@ const (
 	QueryConsumeTimeSpan                 Code = 303
 	GetSystemTopicListFromNS             Code = 304
 	GetSystemTopicListFromBroker         Code = 305
+	CleanExpiredConsumeQueue             Code = 306
 	GetConsumerRunningInfo               Code = 307
 	QueryCorrectionOffset                Code = 308
 	ConsumeMessageDirectly               Code = 309
@@ -75,6 +76,7 @@ const (
 	GetHasUnitSubUnUnitTopicList         Code = 313
 	CloneGroupOffset                     Code = 314
 	ViewBrokerStatsData                  Code = 315
+	CleanUnusedTopic                     Code = 316
 	GetBrokerConsumeStats                Code = 317
 	UpdateNamesrvConfig                  Code = 318
 	GetNamesrvConfig                     Code = 319
@@ -87,12 +89,16 @@ const (
 	PushReplyMessageToClient             Code = 326
 	AddWritePermOfBroker                 Code = 327
 	GetAllProducerInfo                   Code = 328
+	DeleteExpiredCommitLog               Code = 329
 	QueryTopicsByConsumer                Code = 343
 	QuerySubscriptionByConsumer          Code = 345
 	GetTopicConfig                       Code = 351
 	GetSubscriptionGroupConfig           Code = 352
 	UpdateAndGetGroupForbidden           Code = 353
 	LitePullMessage                      Code = 361
+	QueryAssignment                      Code = 400
+	SetMessageRequestMode                Code = 401
+	GetAllMessageRequestMode             Code = 402
 	GetBrokerMemberGroup                 Code = 901
 	BrokerHeartbeat                      Code = 904
 	PeekMessage                          Code = 200052
@@ -139,7 +145,6 @@ const (
 	whyTimer      = "arbitrary delays (TIMER_*) and recall are not served yet, delay levels are"
 	whyACL1       = "ACL 1.0 ended with RocketMQ 5.3.0"
 	whyAuth       = "users and permissions are not served yet"
-	whySelf       = "the broker does this by itself, there is nothing to trigger"
 	whyRocksDB    = "there is no RocksDB in the store"
 	whyPop        = "POP consumption is not served yet, pull and push consumers are"
 	whyLite       = "lite topics are not served"
@@ -232,7 +237,7 @@ var requests = []Request{
 	{QueryConsumeTimeSpan, "QUERY_CONSUME_TIME_SPAN", Broker, ""},
 	{GetSystemTopicListFromNS, "GET_SYSTEM_TOPIC_LIST_FROM_NS", NameServer, ""},
 	{GetSystemTopicListFromBroker, "GET_SYSTEM_TOPIC_LIST_FROM_BROKER", Broker, ""},
-	{306, "CLEAN_EXPIRED_CONSUMEQUEUE", Broker, whySelf},
+	{CleanExpiredConsumeQueue, "CLEAN_EXPIRED_CONSUMEQUEUE", Broker, ""},
 	{GetConsumerRunningInfo, "GET_CONSUMER_RUNNING_INFO", Broker | Client, ""},
 	{QueryCorrectionOffset, "QUERY_CORRECTION_OFFSET", Broker, ""},
 	{ConsumeMessageDirectly, "CONSUME_MESSAGE_DIRECTLY", Broker | Client, ""},
@@ -242,7 +247,7 @@ var requests = []Request{
 	{GetHasUnitSubUnUnitTopicList, "GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST", NameServer, ""},
 	{CloneGroupOffset, "CLONE_GROUP_OFFSET", Broker, ""},
 	{ViewBrokerStatsData, "VIEW_BROKER_STATS_DATA", Broker, ""},
-	{316, "CLEAN_UNUSED_TOPIC", Broker, whySelf},
+	{CleanUnusedTopic, "CLEAN_UNUSED_TOPIC", Broker, ""},
 	{GetBrokerConsumeStats, "GET_BROKER_CONSUME_STATS", Broker, ""},
 	{UpdateNamesrvConfig, "UPDATE_NAMESRV_CONFIG", NameServer, ""},
 	{GetNamesrvConfig, "GET_NAMESRV_CONFIG", NameServer, ""},
@@ -255,7 +260,7 @@ var requests = []Request{
 	{PushReplyMessageToClient, "PUSH_REPLY_MESSAGE_TO_CLIENT", Client, ""},
 	{AddWritePermOfBroker, "ADD_WRITE_PERM_OF_BROKER", NameServer, ""},
 	{GetAllProducerInfo, "GET_ALL_PRODUCER_INFO", Broker, ""},
-	{329, "DELETE_EXPIRED_COMMITLOG", Broker, whySelf},
+	{DeleteExpiredCommitLog, "DELETE_EXPIRED_COMMITLOG", Broker, ""},
 	{QueryTopicsByConsumer, "QUERY_TOPICS_BY_CONSUMER", Broker, ""},
 	{QuerySubscriptionByConsumer, "QUERY_SUBSCRIPTION_BY_CONSUMER", Broker, ""},
 	{GetTopicConfig, "GET_TOPIC_CONFIG", Broker, ""},
@@ -265,9 +270,9 @@ var requests = []Request{
 	{355, "EXPORT_ROCKSDB_CONFIG_TO_JSON", Broker, whyRocksDB},
 	{LitePullMessage, "LITE_PULL_MESSAGE", Broker, ""},
 	{370, "RECALL_MESSAGE", Broker, whyTimer},
-	{400, "QUERY_ASSIGNMENT", Broker, whyPop},
-	{401, "SET_MESSAGE_REQUEST_MODE", Broker, whyPop},
-	{402, "GET_ALL_MESSAGE_REQUEST_MODE", Broker, whyPop},
+	{QueryAssignment, "QUERY_ASSIGNMENT", Broker, ""},
+	{SetMessageRequestMode, "SET_MESSAGE_REQUEST_MODE", Broker, ""},
+	{GetAllMessageRequestMode, "GET_ALL_MESSAGE_REQUEST_MODE", Broker, ""},
 	{513, "UPDATE_AND_CREATE_STATIC_TOPIC", Broker, whyStatic},
 	{GetBrokerMemberGroup, "GET_BROKER_MEMBER_GROUP", NameServer, ""},
 	{902, "ADD_BROKER", Container, whyContainer},

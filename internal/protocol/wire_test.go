@@ -87,6 +87,12 @@ var headers = map[Code]struct{ request, response any }{
 	GetNamesrvConfig:                     {},
 	UpdateNamesrvConfig:                  {},
 	GetAllProducerInfo:                   {},
+	CleanExpiredConsumeQueue:             {},
+	CleanUnusedTopic:                     {},
+	DeleteExpiredCommitLog:               {},
+	QueryAssignment:                      {},
+	SetMessageRequestMode:                {},
+	GetAllMessageRequestMode:             {},
 }
 
 // Fields that any request may have, and those we have no use for.

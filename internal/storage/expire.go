@@ -66,6 +66,32 @@ func (s *Store) keepClean(ctx context.Context) {
 // the log went.
 func (s *Store) ExpireNow(ctx context.Context) (int, error) { return s.expire(ctx, true) }
 
+// CleanQueues takes out of the queues and the index what points below the first
+// message of the log, and forgets deleted topics of which nothing is left. It is
+// done by itself whenever files go; asking for it does no harm.
+func (s *Store) CleanQueues(ctx context.Context) error {
+	select {
+	case s.expiring <- struct{}{}:
+		defer func() { <-s.expiring }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return s.followExpired()
+}
+
+// followExpired has everything follow the log, whose first files went.
+func (s *Store) followExpired() error {
+	first := s.log.First()
+	err := s.sets.RaiseMin(first)
+	if s.index != nil {
+		_, indexErr := s.index.Expire(first)
+		err = errors.Join(err, indexErr)
+	}
+	// The list of queues says where each begins; a start after a crash must not
+	// look for entries that went with the log.
+	return errors.Join(err, s.pruneGraves(), s.save(false))
+}
+
 // expire is one look: which rule applies now, how many files it lets go, and
 // then what followed from the log.
 func (s *Store) expire(ctx context.Context, asked bool) (int, error) {
@@ -93,15 +119,7 @@ func (s *Store) expire(ctx context.Context, asked bool) (int, error) {
 	if gone == 0 {
 		return 0, nil
 	}
-	first := s.log.First()
-	err = s.sets.RaiseMin(first)
-	if s.index != nil {
-		_, indexErr := s.index.Expire(first)
-		err = errors.Join(err, indexErr)
-	}
-	// The list of queues says where each begins; a start after a crash must not
-	// look for entries that went with the log.
-	return gone, errors.Join(err, s.pruneGraves(), s.save(false))
+	return gone, s.followExpired()
 }
 
 // dropFiles takes files out of the log, oldest first, until one must stay.
