@@ -261,6 +261,9 @@ func (a *API) brokerConfig(*request) (answer, error) {
 		}
 	}
 	for _, kv := range settings {
+		if kv[0] == "brokerIP1" && kv[1] == "" { // the one that was found
+			kv[1] = a.cfg.Addr.Addr().String()
+		}
 		b.WriteString(escapeProperty(kv[0], true))
 		b.WriteByte('=')
 		b.WriteString(escapeProperty(kv[1], false))

@@ -2,6 +2,7 @@ package config
 
 import (
 	"path/filepath"
+	"runtime"
 	"strconv"
 
 	"github.com/sundial-mq/sundial/internal/mq"
@@ -84,7 +85,18 @@ func (s *Settings) Node(roles node.Roles) node.Config {
 	for _, e := range s.Effective() {
 		b.API.Properties = append(b.API.Properties, [2]string{e.Key, e.Value})
 	}
+	b.API.Properties = append(b.API.Properties, fixed()...)
 	return c
+}
+
+// fixed are settings of RocketMQ that have one value here and that its tools ask
+// the broker for: exportConfigs prints the first three, exportMetrics takes the
+// last as the number of processors.
+func fixed() [][2]string {
+	return [][2]string{
+		{"brokerRole", "ASYNC_MASTER"}, {"slaveReadEnable", "false"}, {"useTLS", "false"},
+		{"clientCallbackExecutorThreads", strconv.Itoa(runtime.NumCPU())},
+	}
 }
 
 func (s *Settings) store(b *node.BrokerConfig) {
