@@ -25,6 +25,9 @@ var binary string
 
 func TestMain(m *testing.M) {
 	rlog.SetLogLevel("fatal")
+	if os.Getenv(txnChild) != "" {
+		runTxnChild()
+	}
 	dir, err := os.MkdirTemp("", "sundial-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
