@@ -72,10 +72,7 @@ func (a *API) groupConfig(_ *request, h *protocol.GroupHeader) (answer, error) {
 
 // consumerTopics lists the topics a group has progress in (343).
 func (a *API) consumerTopics(_ *request, h *protocol.GroupHeader) (answer, error) {
-	var list []string
-	for topic := range a.p.Offsets.OfGroup(h.Group) {
-		list = append(list, topic)
-	}
+	list := a.p.Offsets.TopicsOf(h.Group)
 	slices.Sort(list)
 	return answer{body: protocol.EncodeBody(&protocol.TopicList{Topics: list})}, nil
 }
@@ -90,9 +87,7 @@ func (a *API) consumeStats(_ *request, h *protocol.ConsumeStatsHeader) (answer, 
 	case h.Topic != "":
 		wanted = []string{h.Topic}
 	default:
-		for topic := range a.p.Offsets.OfGroup(h.ConsumerGroup) {
-			wanted = append(wanted, topic)
-		}
+		wanted = a.p.Offsets.TopicsOf(h.ConsumerGroup)
 	}
 	view := a.p.Clients.View(h.ConsumerGroup)
 	body := &protocol.ConsumeStats{Queues: protocol.QueueTable[protocol.ConsumeProgress]{}}
@@ -116,9 +111,10 @@ func (a *API) addProgress(to *protocol.ConsumeStats, group string, t *mq.TopicCo
 func (a *API) brokerConsumeStats(_ *request, h *protocol.BrokerConsumeStatsHeader) (answer, error) {
 	body := &protocol.BrokerConsumeStats{BrokerAddr: a.cfg.Addr.String(), Groups: map[string][]*protocol.ConsumeStats{}}
 	all, _ := a.p.Groups.All()
+	pairs := a.p.Offsets.Pairs()
 	for _, g := range all {
 		list := []*protocol.ConsumeStats{}
-		for topic := range a.p.Offsets.OfGroup(g.Name) {
+		for _, topic := range pairs[g.Name] {
 			t := a.p.Topics.Get(topic)
 			if t == nil || h.Ordered && !t.Order {
 				continue

@@ -3,6 +3,7 @@ package brokerapi
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -172,10 +173,23 @@ func (a *API) cloneOffset(_ *request, h *protocol.CloneOffsetHeader) (answer, er
 			return answer{}, err
 		}
 	}
-	if len(a.p.Offsets.OfGroup(h.From)) == 0 {
+	from := a.p.Offsets.TopicsOf(h.From)
+	switch {
+	case h.From == h.To:
+		return answer{}, fmt.Errorf("%w: group %s is to be cloned to itself", mq.ErrInvalid, h.From)
+	case len(from) == 0:
 		return answer{}, fmt.Errorf("%w: group %s has no progress to clone", mq.ErrNoGroup, h.From)
+	case h.Topic != "" && !slices.Contains(from, h.Topic):
+		return answer{}, fmt.Errorf("%w: group %s has no progress in topic %s to clone", mq.ErrNotFound, h.From, h.Topic)
 	}
-	return answer{}, a.p.Offsets.Clone(h.From, h.To, h.Topic)
+	if err := a.p.Offsets.Clone(h.From, h.To, h.Topic); err != nil {
+		return answer{}, err
+	}
+	var ans answer
+	if n := len(a.p.Clients.Members(h.To)); n > 0 {
+		ans.remark = fmt.Sprintf("group %s has %d consumers online: they write their own progress over what was cloned; reset it instead", h.To, n)
+	}
+	return ans, nil
 }
 
 // correction tells for each queue how far the slowest group is, or the greatest

@@ -184,9 +184,7 @@ func (a *API) systemTopics(*request) (answer, error) {
 // it (300).
 func (a *API) topicConsumers(_ *request, h *protocol.TopicHeader) (answer, error) {
 	list := a.p.Clients.Subscribers(h.Topic)
-	for group := range a.p.Offsets.OfTopic(h.Topic) {
-		list = append(list, group)
-	}
+	list = append(list, a.p.Offsets.GroupsOf(h.Topic)...)
 	slices.Sort(list)
 	return answer{body: protocol.EncodeBody(&protocol.GroupList{Groups: slices.Compact(list)})}, nil
 }

@@ -176,6 +176,37 @@ func (r *Register) OfGroup(group string) Table {
 	return t
 }
 
+// TopicsOf lists the topics that group has progress in, GroupsOf the groups that
+// have progress in topic, each in no order. Neither copies the progress itself,
+// which may be a million numbers.
+func (r *Register) TopicsOf(group string) []string {
+	var list []string
+	r.consumed.each(func(k key, _ *progress) {
+		if k.group == group {
+			list = append(list, k.topic)
+		}
+	})
+	return list
+}
+
+// GroupsOf is described at TopicsOf.
+func (r *Register) GroupsOf(topic string) []string {
+	var list []string
+	r.consumed.each(func(k key, _ *progress) {
+		if k.topic == topic {
+			list = append(list, k.group)
+		}
+	})
+	return list
+}
+
+// Pairs is TopicsOf for all groups, in one pass.
+func (r *Register) Pairs() map[string][]string {
+	all := map[string][]string{}
+	r.consumed.each(func(k key, _ *progress) { all[k.group] = append(all[k.group], k.topic) })
+	return all
+}
+
 // OfTopic returns the progress in topic by group.
 func (r *Register) OfTopic(topic string) Table {
 	t := Table{}
