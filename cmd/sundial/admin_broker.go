@@ -31,13 +31,8 @@ func brokerListCommand(a *admin) *cobra.Command {
 	return cmd
 }
 
-// Requests to RocketMQ's brokers; ours need no such push and say so.
-const (
-	codeUpdateConfig  protocol.Code = 25
-	codeCleanQueues   protocol.Code = 306
-	codeCleanTopics   protocol.Code = 316
-	codeDeleteExpired protocol.Code = 329
-)
+// codeUpdateConfig is UPDATE_BROKER_CONFIG.
+const codeUpdateConfig protocol.Code = 25
 
 func brokerConfigCommand(a *admin) *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Show and change settings of running brokers"}
@@ -226,15 +221,14 @@ func brokerCleanCommand(a *admin) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clean",
 		Short: "Have brokers throw away now what they would throw away later",
-		Long:  "RocketMQ's brokers do it when asked; Sundial's do it by themselves and refuse.",
 	}
 	for _, c := range []struct {
 		use, short, what string
 		code             protocol.Code
 	}{
-		{"queues", "Delete consume queue files that lead to no message any more", "clean consume queues", codeCleanQueues},
-		{"topics", "Delete queues of topics that are gone", "clean queues of topics that are gone", codeCleanTopics},
-		{"log", "Delete log files whose time is over, without waiting for the hour", "delete expired log files", codeDeleteExpired},
+		{"queues", "Delete consume queue files that lead to no message any more", "clean consume queues", protocol.CleanExpiredConsumeQueue},
+		{"topics", "Delete queues of topics that are gone", "clean queues of topics that are gone", protocol.CleanUnusedTopic},
+		{"log", "Delete log files whose time is over, without waiting for the hour", "delete expired log files", protocol.DeleteExpiredCommitLog},
 	} {
 		cmd.AddCommand(a.destroys(&cobra.Command{
 			Use: c.use, Short: c.short, Args: cobra.NoArgs,

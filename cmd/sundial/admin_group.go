@@ -18,7 +18,7 @@ import (
 func groupCommand(a *admin) *cobra.Command {
 	cmd := &cobra.Command{Use: "group", Short: "Look after consumer groups: settings, members, progress"}
 	cmd.AddCommand(groupListCommand(a), groupShowCommand(a), groupProgressCommand(a), groupConnectionsCommand(a), groupRunningCommand(a), groupStatusCommand(a),
-		groupConsumeCommand(a), groupCreateCommand(a), groupUpdateCommand(a), groupDeleteCommand(a), groupResetCommand(a), groupSkipCommand(a), groupCloneCommand(a))
+		groupConsumeCommand(a), groupCreateCommand(a), groupUpdateCommand(a), groupDeleteCommand(a), groupResetCommand(a), groupSkipCommand(a), groupCloneCommand(a), groupModeCommand(a))
 	return cmd
 }
 

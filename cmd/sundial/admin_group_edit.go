@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -214,4 +215,36 @@ func (a *admin) groupDeletion(ctx context.Context, m member, group string, keep 
 		}
 	}
 	return steps, after, nil
+}
+
+func groupModeCommand(a *admin) *cobra.Command {
+	var shares int32
+	cmd := &cobra.Command{
+		Use:               "mode GROUP TOPIC pull|pop",
+		Short:             "Say how clients that have the broker share out the queues of a topic are to consume it",
+		Args:              cobra.ExactArgs(3),
+		ValidArgsFunction: a.completion("group", "topic"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			mode := strings.ToUpper(args[2])
+			if mode != "PULL" && mode != "POP" {
+				return &usageError{fmt.Errorf("the mode is %q, it must be pull or pop", args[2])}
+			}
+			masters, err := a.mastersOf(cmd.Context(), args[1])
+			if err != nil {
+				return err
+			}
+			body := protocol.EncodeBody(&protocol.RequestMode{Group: args[0], Topic: args[1], Mode: mode, Shares: shares})
+			what := fmt.Sprintf("group %s consumes topic %s by %s", args[0], args[1], mode)
+			var steps []step
+			for _, m := range masters {
+				steps = append(steps, step{Where: m.Name, What: what, do: func(ctx context.Context) (string, error) {
+					_, err := a.ask(ctx, m.Addr, protocol.SetMessageRequestMode, nil, body)
+					return what, err
+				}})
+			}
+			return a.carryOut(cmd, "", steps)
+		},
+	}
+	cmd.Flags().Int32Var(&shares, "share-queues", 0, "with pop: by how many members a queue is shared; 0 is all")
+	return a.changes(cmd)
 }
