@@ -61,6 +61,12 @@ const (
 	// was accepted, so that a later change of the table moves nothing. The delivered
 	// message keeps it: with the time of its birth it is the time it was planned for.
 	PropDelayMillis = "SUNDIAL_DELAY_MS"
+	// PropDue is ours: the exact due time of a timed message, epoch ms. What RocketMQ
+	// keeps (TIMER_OUT_MS) is rounded.
+	PropDue = "SUNDIAL_DUE"
+	// PropRecalled is ours: a record of the timer topic names, in the form of a
+	// receipt, the timed message that it takes back.
+	PropRecalled = "SUNDIAL_RECALLED"
 )
 
 // Separators of the property block (MessageDecoder).

@@ -35,6 +35,7 @@ type broker struct {
 	host     netip.AddrPort
 	log      *slog.Logger
 
+	rules     delay.Rules
 	delay     *delay.Flow
 	stats     *stats.Register
 	store     *storage.Store
@@ -119,6 +120,7 @@ func (b *broker) openStore(p *parts) error {
 		return err
 	}
 	b.cfg.Delay.Levels = levels
+	b.rules = delay.Rules{Levels: levels, Timers: b.cfg.Delay.Timers, Now: time.Now}
 	prior, err := delay.ReadPrior(p.fs, filepath.Join(p.cfg.Dir, "config"), filepath.Join(p.cfg.Dir, "sundial"), p.log)
 	if err != nil {
 		return err
@@ -138,7 +140,7 @@ func (b *broker) openStore(p *parts) error {
 	var open atomic.Bool
 	c := &b.cfg.Store
 	c.Known = func(topic string) bool { return b.topics.Get(topic) != nil }
-	c.TagsCode, c.RecoverFrom = levels.TagsCode, min(prior.From(), b.txnPrior.From())
+	c.TagsCode, c.RecoverFrom = b.rules.TagsCode, min(prior.From(), b.txnPrior.From())
 	c.Recovered = func(v record.View) {
 		prior.See(v)
 		b.txnPrior.See(v)
@@ -250,13 +252,13 @@ func (b *broker) openFlows(p *parts) (err error) {
 		return err
 	}
 	b.cfg.Redeliver.Stored = b.stats.Back
-	if b.redeliver, err = redeliver.New(b.cfg.Redeliver, b.store, b.topics, b.groups, b.cfg.Delay.Levels, locked); err != nil {
+	if b.redeliver, err = redeliver.New(b.cfg.Redeliver, b.store, b.topics, b.groups, b.rules, locked); err != nil {
 		return err
 	}
 	if err = b.openTxn(p); err != nil {
 		return err
 	}
-	if b.produce, err = produce.New(b.cfg.Produce, b.store, b.topics, b.cfg.Delay.Levels, b.redeliver, b.txn, b.told); err != nil {
+	if b.produce, err = produce.New(b.cfg.Produce, b.store, b.topics, b.rules, b.redeliver, b.txn, b.told); err != nil {
 		return err
 	}
 	b.serving()
@@ -273,7 +275,7 @@ func (b *broker) openTxn(p *parts) (err error) {
 		return err
 	}
 	if b.txn, err = txn.Open(b.txnPrior, txn.Parts{
-		Store: b.store, Topics: b.topics, Offsets: b.offsets, Producers: b.clients, Delay: b.cfg.Delay.Levels, Ask: brokerapi.AskProducer(b.cfg.Name),
+		Store: b.store, Topics: b.topics, Offsets: b.offsets, Producers: b.clients, Delay: b.rules, Ask: brokerapi.AskProducer(b.cfg.Name),
 	}, counts, b.cfg.Txn); err != nil {
 		return err
 	}

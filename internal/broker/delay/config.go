@@ -15,6 +15,9 @@ type Config struct {
 	// Levels is the table of delay levels. messageDelayLevel.
 	Levels Levels
 
+	// Timers says which due times are accepted.
+	Timers Timers
+
 	// FlushInterval is how often progress is saved, from 1 ms. Longer makes the
 	// start after a kill -9 read more of the log. flushDelayOffsetInterval.
 	FlushInterval time.Duration
@@ -55,7 +58,7 @@ func DefaultConfig() Config {
 		panic("delay: the default levels do not parse: " + err.Error())
 	}
 	return Config{
-		Levels: levels, FlushInterval: 10 * time.Second, Window: 8192, MaxParked: 1 << 18,
+		Levels: levels, Timers: DefaultTimers(), FlushInterval: 10 * time.Second, Window: 8192, MaxParked: 1 << 18,
 		FirstPause: 100 * time.Millisecond, LastPause: time.Minute, OutagePause: time.Second,
 		Timer: timer.DefaultConfig(),
 	}
@@ -79,5 +82,5 @@ func (c Config) Validate() error {
 	if c.FirstPause <= 0 || c.LastPause < c.FirstPause || c.OutagePause < c.FirstPause {
 		errs = append(errs, fmt.Errorf("pauses grow from %v to %v, or %v in an outage; want them above 0 and not shrinking", c.FirstPause, c.LastPause, c.OutagePause))
 	}
-	return errors.Join(append(errs, c.Timer.Validate())...)
+	return errors.Join(append(errs, c.Timers.Validate(), c.Timer.Validate())...)
 }

@@ -90,8 +90,12 @@ func (w *world) oneLife() map[string]bool {
 	for i := range 12 {
 		body := body("m", i)
 		m := &record.Message{Topic: "T", QueueID: mq.QueueID(i % 2), BornHost: host, StoreHost: host, Body: []byte(body)}
-		m.Properties = record.AppendProperty(nil, mq.PropDelay, fmt.Sprint(1+i%2))
-		if err := w.flow.cfg.Levels.Retarget(m); err != nil {
+		if i%3 == 2 {
+			m.Properties = record.AppendProperty(nil, mq.PropTimerDelayMs, fmt.Sprint(300*i))
+		} else {
+			m.Properties = record.AppendProperty(nil, mq.PropDelay, fmt.Sprint(1+i%2))
+		}
+		if err := w.rules.Retarget(m); err != nil {
 			w.t.Fatal(err)
 		}
 		a, err := w.store.Append(m)

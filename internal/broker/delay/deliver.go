@@ -24,8 +24,9 @@ type hands struct {
 
 // outcome is what came of one message.
 type outcome struct {
-	stream *stream
-	lane   *lane
+	from   origin
+	stream *stream // of a level
+	lane   int32   // in the due-time queue
 	off    int64
 	pos    mq.LogOffset
 	kind   kind
@@ -42,6 +43,7 @@ const (
 	lost           // cannot be delivered: set aside
 	parked         // its destination does not take it now
 	early          // not due after all
+	gone           // recalled, or delivered already
 	nudged         // no message
 )
 
@@ -50,11 +52,15 @@ func (f *Flow) fire(h *hands, due []timer.Item) {
 	h.outcomes, h.refused = h.outcomes[:0], h.refused[:0]
 	f.mu.Lock()
 	for _, it := range due {
-		s := f.mu.streams[it.Lane]
-		if s == nil {
+		o := outcome{off: int64(it.Offset), pos: it.Pos, due: it.Due, lane: it.Lane}
+		if it.Lane < 0 {
+			o.from = f.timed
+			f.timed.takenLocked(it.Lane, 1)
+		} else if o.stream = f.mu.streams[it.Lane]; o.stream != nil {
+			o.from = o.stream.lane
+		} else {
 			continue // a nudge for a run that is gone
 		}
-		o := outcome{stream: s, lane: s.lane, off: int64(it.Offset), pos: it.Pos, due: it.Due}
 		if it.Offset == nudgeOffset {
 			o.kind = nudged
 		}
@@ -90,16 +96,23 @@ func (f *Flow) settleOutcomes(outcomes []outcome) {
 			want(o.stream)
 			continue
 		case early:
-			again = append(again, timer.Item{Due: o.due, Offset: mq.QueueOffset(o.off), Pos: o.pos, Lane: o.stream.id})
+			again = append(again, timer.Item{Due: o.due, Offset: mq.QueueOffset(o.off), Pos: o.pos, Lane: o.lane})
+			if o.stream == nil {
+				f.timed.takenLocked(o.lane, -1)
+			}
 			continue
 		case parked:
 			o.first = f.parkLocked(o)
 		default:
 			f.finalLocked(o, now)
 		}
-		o.stream.loaded--
-		if len(o.stream.unread) > 0 && o.stream.loaded <= f.window(o.lane)/2 || o.stream.empty() {
-			want(o.stream)
+		s := o.stream
+		if s == nil {
+			continue
+		}
+		s.loaded--
+		if len(s.unread) > 0 && s.loaded <= f.window(s.lane)/2 || s.empty() {
+			want(s)
 		}
 	}
 	f.mu.Unlock()
@@ -118,7 +131,7 @@ func (f *Flow) settleOutcomes(outcomes []outcome) {
 func (f *Flow) tell(o *outcome) {
 	switch {
 	case o.kind == lost:
-		f.note.Error("a pending message cannot be delivered and is set aside", "level", o.lane.level, "offset", o.off, "position", o.pos, "err", o.err)
+		f.note.Error("a pending message cannot be delivered and is set aside", "queue", o.from.queue(), "offset", o.off, "position", o.pos, "err", o.err)
 	case o.first:
 		f.note.Warn("a destination takes no messages; trying again", "topic", o.dest.Topic, "queue", o.dest.ID, "err", o.err)
 	}
@@ -128,22 +141,24 @@ func (f *Flow) tell(o *outcome) {
 func (f *Flow) finalLocked(o *outcome, now int64) {
 	switch o.kind {
 	case delivered:
-		o.lane.finish(o.off)
-		o.lane.delivered++
-		o.lane.rate.add(now, 1)
+		o.from.finish(o.off)
+		t := o.from.tallied()
+		t.delivered++
+		t.rate.add(now, 1)
 	case lost:
-		f.asideLocked(o.lane, o.off, o.pos, o.err.Error(), now)
+		f.asideLocked(o.from, o.off, o.pos, o.err.Error(), now)
 	}
 }
 
 // deliver puts one message where it belongs and fills in what came of it. A
 // destination that is parked gets nothing unless retry is set.
 func (f *Flow) deliver(h *hands, o *outcome, retry bool) {
+	key := o.from.queue()
 	if o.pos == unknownPos {
 		var one [1]consumequeue.Entry
-		n, err := f.store.Entries(o.lane.key, mq.QueueOffset(o.off), one[:])
+		n, err := f.store.Entries(key, mq.QueueOffset(o.off), one[:])
 		if n == 0 {
-			f.readFailed(o, fmt.Errorf("read schedule queue: %w", err))
+			f.readFailed(o, fmt.Errorf("read queue %d of %s: %w", key.ID, key.Topic, err))
 			return
 		}
 		o.pos = one[0].Pos
@@ -154,7 +169,7 @@ func (f *Flow) deliver(h *hands, o *outcome, retry bool) {
 		return
 	}
 	defer release()
-	dest, err := destinationOf(v, o.lane.key.ID, o.off)
+	dest, err := destinationOf(v, key, o.off)
 	if err != nil {
 		f.giveUp(o, err)
 		return
@@ -163,8 +178,8 @@ func (f *Flow) deliver(h *hands, o *outcome, retry bool) {
 		f.giveUp(o, fmt.Errorf("topic %s was deleted after the message had been sent", dest.Topic))
 		return
 	}
-	if ms, ok := ownDelay(v.Properties()); ok {
-		if o.due = v.StoreTime() + ms; o.due > f.timer.Now() {
+	if due, ok := o.from.dueOf(v); ok {
+		if o.due = due; due > f.timer.Now() {
 			o.kind = early
 			return
 		}
@@ -173,9 +188,9 @@ func (f *Flow) deliver(h *hands, o *outcome, retry bool) {
 		o.kind, o.dest = parked, mq.QueueKey{Topic: strings.Clone(dest.Topic), ID: dest.ID}
 		return
 	}
-	h.props = record.AppendWithout(h.props[:0], v.Properties(), mq.PropReceipt)
+	h.props = o.from.appendProps(h.props[:0], v, f.timer.Now())
 	plain := len(h.props)
-	h.props = record.AppendReceipt(h.props, receiptOf(f.store.ID(), o.lane.key.ID, mq.QueueOffset(o.off)))
+	h.props = record.AppendReceipt(h.props, receiptOf(f.store.ID(), key, mq.QueueOffset(o.off), o.due))
 	if len(h.props) > record.MaxProperties-crcTailSize {
 		// RocketMQ took it without room to spare. It is delivered as it is, and
 		// might come twice if the process is killed in the next seconds.
@@ -186,11 +201,16 @@ func (f *Flow) deliver(h *hands, o *outcome, retry bool) {
 		BornTime: v.BornTime(), BornHost: v.BornHost(), StoreHost: v.StoreHost(), ReconsumeTimes: v.ReconsumeTimes(),
 		PreparedOffset: v.PreparedOffset(), Body: v.Body(), Properties: h.props,
 	}
-	if err := f.append(o.lane, o.off, &m); err != nil {
+	put, err := f.append(o.from, o.off, &m)
+	if err != nil {
 		f.count.refused.Inc()
 		o.kind, o.err = parked, err
 		o.dest = mq.QueueKey{Topic: strings.Clone(dest.Topic), ID: dest.ID}
 		h.refused = append(h.refused, o.dest)
+		return
+	}
+	if !put {
+		o.kind = gone
 		return
 	}
 	o.kind = delivered
@@ -200,23 +220,27 @@ func (f *Flow) deliver(h *hands, o *outcome, retry bool) {
 	}
 }
 
-// append stores m and notes that a message is delivered, in one step for snapshots.
-func (f *Flow) append(l *lane, off int64, m *record.Message) error {
+// append stores m and notes that a message is delivered, in one step for
+// snapshots and recalls. It reports false when there is nothing to deliver any more.
+func (f *Flow) append(from origin, off int64, m *record.Message) (bool, error) {
 	f.put.Lock()
 	defer f.put.Unlock()
+	if !from.alive(off) {
+		return false, nil
+	}
 	at, err := f.store.AppendInternal(m)
 	if err != nil {
-		return err
+		return false, err
 	}
 	f.put.last = at.End
-	f.hand(l, off, off+1, at.Log)
-	return nil
+	from.hand(f, off, at.Log)
+	return true, nil
 }
 
 // readFailed tries a record that cannot be read again a few times.
 func (f *Flow) readFailed(o *outcome, err error) {
 	o.kind, o.err = parked, err
-	o.dest = mq.QueueKey{ID: o.lane.key.ID} // no topic: what cannot be read
+	o.dest = mq.QueueKey{ID: o.from.unreadableAs()} // no topic: what cannot be read
 }
 
 // crcTailSize is what the engine adds to the properties when it writes checksums.
@@ -227,7 +251,7 @@ func (f *Flow) giveUp(o *outcome, err error) {
 	o.kind, o.err = lost, err
 	f.put.Lock()
 	defer f.put.Unlock()
-	f.hand(o.lane, o.off, o.off+1, f.put.last)
+	o.from.hand(f, o.off, f.put.last)
 }
 
 // readTries is how often a record is read before it is set aside.
@@ -235,15 +259,15 @@ const readTries = 4
 
 // destinationOf checks that v is the pending record it should be and returns
 // where it is to go. The topic's string lives as long as v.
-func destinationOf(v record.View, id mq.QueueID, off int64) (mq.QueueKey, error) {
-	if string(v.Topic()) != mq.TopicSchedule || v.QueueID() != id || int64(v.QueueOffset()) != off {
+func destinationOf(v record.View, key mq.QueueKey, off int64) (mq.QueueKey, error) {
+	if string(v.Topic()) != key.Topic || v.QueueID() != key.ID || int64(v.QueueOffset()) != off {
 		return mq.QueueKey{}, fmt.Errorf("the record there is message %d of %s/%d", v.QueueOffset(), v.Topic(), v.QueueID())
 	}
 	topic, ok := v.Property(mq.PropRealTopic)
 	if !ok {
 		return mq.QueueKey{}, errors.New("it has no destination (property REAL_TOPIC)")
 	}
-	if s := string(topic); s == mq.TopicSchedule || s == mq.TopicTransHalf {
+	if s := string(topic); s == mq.TopicSchedule || s == mq.TopicTimer || s == mq.TopicTransHalf {
 		return mq.QueueKey{}, fmt.Errorf("its destination is %s", s)
 	}
 	value, _ := v.Property(mq.PropRealQueueID)
@@ -259,6 +283,7 @@ const asideMax = 1000
 
 // Aside is a pending message that could not be delivered.
 type Aside struct {
+	Topic  string         `json:"topic,omitempty"` // of the queue of pending messages; empty is the schedule topic
 	Level  mq.DelayLevel  `json:"level"`
 	Offset mq.QueueOffset `json:"offset"`
 	Log    mq.LogOffset   `json:"log"` // where its record lies, -1 when not known
@@ -271,14 +296,20 @@ type asideList struct {
 	list  []Aside // the latest
 }
 
-func (f *Flow) asideLocked(l *lane, off int64, pos mq.LogOffset, reason string, now int64) {
-	l.finish(off)
+func (f *Flow) asideLocked(from origin, off int64, pos mq.LogOffset, reason string, now int64) {
+	from.finish(off)
 	a := &f.mu.aside
 	a.count++
 	if len(a.list) == asideMax {
 		a.list = a.list[1:]
 	}
-	a.list = append(a.list, Aside{l.level, mq.QueueOffset(off), pos, reason, now})
+	it := Aside{Offset: mq.QueueOffset(off), Log: pos, Reason: reason, Time: now}
+	if key := from.queue(); key.Topic == mq.TopicSchedule {
+		it.Level = mq.DelayLevel(key.ID + 1)
+	} else {
+		it.Topic = key.Topic
+	}
+	a.list = append(a.list, it)
 }
 
 // drop sets aside messages that are gone.

@@ -46,6 +46,7 @@ type Flow struct {
 	clock func() time.Time
 	count *metrics
 	files *files
+	timed *timed
 
 	// load is held by the one who reads queues ahead.
 	load    sync.Mutex
@@ -104,6 +105,8 @@ func Open(store Store, prior *Prior, cfg Config) (*Flow, error) {
 	f.mu.lanes = map[mq.QueueID]*lane{}
 	f.mu.streams = map[int32]*stream{}
 	f.mu.parked = map[mq.QueueKey]*destination{}
+	f.timed = newTimed(prior.timed.index, cfg.Timers.Precision)
+	prior.timed.bind(f)
 	if err := f.restore(prior); err != nil {
 		return nil, fmt.Errorf("open delayed messages: %w", err)
 	}
@@ -123,12 +126,18 @@ func (f *Flow) Run(ctx context.Context) error {
 	})
 	wg.Go(func() { f.retryParked(inner) })
 	wg.Go(func() { f.saveRegularly(inner) })
+	wg.Go(func() { f.runTimed(inner) })
+	wg.Go(func() { f.saveTimedRegularly(inner) })
 	wg.Wait()
 	return errors.Join(sweepErr, f.stop())
 }
 
 // Arrived says that a message became visible; it is for storage.Config.OnArrival.
 func (f *Flow) Arrived(key mq.QueueKey, off mq.QueueOffset, due int64) {
+	if key == timedQueue {
+		f.timed.poke()
+		return
+	}
 	if key.Topic != mq.TopicSchedule {
 		return
 	}
@@ -291,7 +300,7 @@ func (f *Flow) Pin() mq.LogOffset {
 	}
 	f.mu.Unlock()
 	f.put.Unlock()
-	pin := mq.LogOffset(math.MaxInt64)
+	pin := f.pinTimed()
 	for _, p := range places {
 		var one [1]consumequeue.Entry
 		off := max(p.off, f.store.MinOffset(p.key))

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/record"
 )
 
 // lane is one queue of the schedule topic. Guarded by Flow.mu, but for durable.
@@ -29,10 +30,54 @@ type lane struct {
 	runs    []*stream // at least one
 	current *stream   // the run that took the last message
 
+	tally
+}
+
+// tally is what is counted of each origin. Guarded by Flow.mu.
+type tally struct {
 	delivered int64
 	rate      rate
 	parked    int
 }
+
+func (t *tally) tallied() *tally { return t }
+
+// origin is where pending messages come from: the lane of a level or the timed
+// messages. An offset is that of the pending record in its queue.
+type origin interface {
+	queue() mq.QueueKey
+	// dueOf is when a record is due by what it says itself.
+	dueOf(v record.View) (millis int64, ok bool)
+	// alive reports whether a message is still to be delivered, hand notes that it is
+	// delivered or given up by a record that stands at start and ends at
+	// Flow.put.last. put is held for both.
+	alive(off int64) bool
+	hand(f *Flow, off int64, start mq.LogOffset)
+	// finish notes for those who look that a message is done; mu is held.
+	finish(off int64)
+	tallied() *tally
+	// appendProps appends the properties of the delivered message to dst.
+	appendProps(dst []byte, v record.View, now int64) []byte
+	// unreadableAs tells destinations of unreadable records apart.
+	unreadableAs() mq.QueueID
+}
+
+func (l *lane) queue() mq.QueueKey { return l.key }
+
+func (l *lane) dueOf(v record.View) (int64, bool) {
+	ms, ok := ownDelay(v.Properties())
+	return v.StoreTime() + ms, ok
+}
+
+func (l *lane) alive(int64) bool { return true }
+
+func (l *lane) hand(f *Flow, off int64, start mq.LogOffset) { f.hand(l, off, off+1, start) }
+
+func (l *lane) appendProps(dst []byte, v record.View, _ int64) []byte {
+	return record.AppendWithout(dst, v.Properties(), mq.PropReceipt)
+}
+
+func (l *lane) unreadableAs() mq.QueueID { return l.key.ID }
 
 // pending is how many messages are not delivered.
 func (l *lane) pending() int64 { return l.end - l.done.low - l.extra }

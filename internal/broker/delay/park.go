@@ -24,7 +24,7 @@ type destination struct {
 }
 
 type parkedItem struct {
-	lane  *lane
+	from  origin
 	off   int64
 	pos   mq.LogOffset
 	tries int
@@ -65,7 +65,7 @@ func (f *Flow) isParked(key mq.QueueKey) bool {
 // messages until now.
 func (f *Flow) parkLocked(o *outcome) (first bool) {
 	f.mu.parkedItems++
-	o.lane.parked++
+	o.from.tallied().parked++
 	d := f.mu.parked[o.dest]
 	if d == nil {
 		d = &destination{key: o.dest, since: time.Now(), err: o.err}
@@ -74,7 +74,7 @@ func (f *Flow) parkLocked(o *outcome) (first bool) {
 		f.postpone(d, o.err)
 		first = true
 	}
-	d.items = append(d.items, parkedItem{lane: o.lane, off: o.off, pos: o.pos})
+	d.items = append(d.items, parkedItem{from: o.from, off: o.off, pos: o.pos})
 	return first
 }
 
@@ -143,7 +143,7 @@ func (f *Flow) retry(ctx context.Context, h *hands, d *destination) {
 		it := &d.items[0]
 		it.tries++
 		tries := it.tries
-		o := outcome{lane: it.lane, off: it.off, pos: it.pos}
+		o := outcome{from: it.from, off: it.off, pos: it.pos}
 		f.mu.Unlock()
 
 		f.deliver(h, &o, true)
@@ -155,6 +155,7 @@ func (f *Flow) retry(ctx context.Context, h *hands, d *destination) {
 		switch o.kind {
 		case delivered, lost:
 			f.finalLocked(&o, now)
+		case gone:
 		default:
 			// Early: the clock was set back since it was parked. The next try is as good a time as any.
 			if o.kind == early {
@@ -167,7 +168,7 @@ func (f *Flow) retry(ctx context.Context, h *hands, d *destination) {
 		d.pause = 0
 		d.items = d.items[1:]
 		f.mu.parkedItems--
-		o.lane.parked--
+		o.from.tallied().parked--
 		full := f.mu.parkedItems == f.cfg.MaxParked-1
 		var nudge []*stream
 		if full {

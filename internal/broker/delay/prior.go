@@ -39,6 +39,8 @@ type Prior struct {
 	waiting map[uint64][]place
 	found   map[mq.QueueID]*spans
 	end     mq.LogOffset // behind the last record seen
+
+	timed timedPrior
 }
 
 // seen is a receipt in the log.
@@ -93,7 +95,7 @@ func ReadPrior(fsys vfs.FS, configDir, ownDir string, note *slog.Logger) (*Prior
 		}
 	}
 	p.files.stale = p.checkpoint == nil || p.offsets == nil
-	return p, nil
+	return p, p.openTimed(fsys, filepath.Join(ownDir, "timers"))
 }
 
 // readDocument reports with ok whether there was a readable one.
@@ -125,7 +127,7 @@ func (p *Prior) From() mq.LogOffset {
 	if p.checkpoint == nil {
 		return 0
 	}
-	return p.checkpoint.Log
+	return min(p.checkpoint.Log, p.timed.state.Log)
 }
 
 // known reports whether a file says how far a queue is, and how far at least.
@@ -147,8 +149,15 @@ func (p *Prior) See(v record.View) {
 		}
 		return
 	}
+	if string(v.Topic()) == mq.TopicTimer {
+		p.seeRecall(v)
+		return
+	}
 	value, ok := v.Property(mq.PropReceipt)
-	if r, parsed := record.ParseReceipt(bin.String(value)); ok && parsed && r.Queue.Topic == mq.TopicSchedule {
+	if r, parsed := record.ParseReceipt(bin.String(value)); ok && parsed && r.Queue == timedQueue {
+		p.seeTimed(v, r)
+		return
+	} else if ok && parsed && r.Queue.Topic == mq.TopicSchedule {
 		if low, ok := p.known(r.Queue.ID); ok {
 			if int64(r.Offset) >= low {
 				p.receipts = append(p.receipts, seen{v.LogOffset(), end, int64(r.Offset), r.Queue.ID, p.destID(v), p.storeID(r.Store)})
@@ -293,6 +302,9 @@ func (f *Flow) restore(p *Prior) error {
 	for _, s := range f.mu.streams {
 		f.refill(s)
 	}
+	if err := f.restoreTimed(p); err != nil {
+		return err
+	}
 	if !p.files.stale {
 		return nil
 	}
@@ -375,7 +387,7 @@ func (f *Flow) destined(l *lane, off int64, dest mq.QueueKey) bool {
 		return false
 	}
 	defer release()
-	d, err := destinationOf(v, l.key.ID, off)
+	d, err := destinationOf(v, l.key, off)
 	return err == nil && d == dest
 }
 

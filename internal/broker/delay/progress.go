@@ -2,6 +2,7 @@ package delay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -227,7 +228,8 @@ func (f *Flow) stop() error {
 	if err := f.store.Flush(); err != nil {
 		f.note.Error("last deliveries are not durable; the next start finds them by their receipts", "err", err)
 	}
-	if err := f.save(); err != nil {
+	defer f.timed.index.Close()
+	if err := errors.Join(f.save(), f.saveTimed()); err != nil {
 		return fmt.Errorf("save progress of delayed messages: %w", err)
 	}
 	return nil

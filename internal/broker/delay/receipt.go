@@ -5,7 +5,11 @@ import (
 	"github.com/sundial-mq/sundial/internal/record"
 )
 
-// receiptOf names a message of a level.
-func receiptOf(store string, queue mq.QueueID, off mq.QueueOffset) record.Receipt {
-	return record.Receipt{Store: store, Queue: mq.QueueKey{Topic: mq.TopicSchedule, ID: queue}, Offset: off}
+// receiptOf names a pending message; due counts for timed messages.
+func receiptOf(store string, queue mq.QueueKey, off mq.QueueOffset, due int64) record.Receipt {
+	r := record.Receipt{Store: store, Queue: queue, Offset: off}
+	if queue == timedQueue {
+		r.Due = due
+	}
+	return r
 }

@@ -2,6 +2,7 @@ package delay
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/sundial-mq/sundial/internal/mq"
@@ -11,10 +12,20 @@ import (
 // Stats is the state of a flow.
 type Stats struct {
 	Levels  []LevelStats // by level: those of the table and those that have a queue
-	Pending int64        // in all levels
-	NextDue int64        // ms, 0 when nothing is pending
+	Pending int64        // in all levels, and timed
+	Timed   TimedStats
+	NextDue int64 // ms, 0 when nothing is pending
 	Parked  []ParkedStats
 	Aside   int64 // set aside since the store was made
+}
+
+// TimedStats is the state of the timed messages.
+type TimedStats struct {
+	Pending   int64
+	Parked    int
+	NextDue   int64 // ms, of those not yet at hand, 0 when there is none
+	Delivered int64 // since the start
+	PerSecond float64
 }
 
 // LevelStats is the state of one level.
@@ -55,7 +66,17 @@ func (f *Flow) Stats() Stats {
 		st.Parked = append(st.Parked, ParkedStats{d.key, len(d.items), d.since.UnixMilli(), d.err})
 	}
 	st.Aside = f.mu.aside.count
+	t := &f.timed.tally
+	st.Timed = TimedStats{Parked: t.parked, Delivered: t.delivered, PerSecond: t.rate.perSecond(now)}
 	f.mu.Unlock()
+	st.Timed.Pending = f.timed.index.Stats().Pending
+	if due := f.timed.index.NextDue(); due != math.MaxInt64 {
+		st.Timed.NextDue = due
+	}
+	if due, ok := f.timer.LaneNext(timedLane); ok && (st.Timed.NextDue == 0 || due < st.Timed.NextDue) {
+		st.Timed.NextDue = due
+	}
+	st.Pending, st.NextDue = st.Timed.Pending, st.Timed.NextDue
 
 	for n := 1; n <= f.cfg.Levels.Count(); n++ {
 		level := mq.DelayLevel(n)

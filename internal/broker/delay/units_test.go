@@ -124,13 +124,13 @@ func TestTagsCode(t *testing.T) {
 
 func TestReceipt(t *testing.T) {
 	t.Parallel()
-	props := record.AppendReceipt(nil, receiptOf("store", 17, math.MaxInt64))
+	props := record.AppendReceipt(nil, receiptOf("store", mq.QueueKey{Topic: mq.TopicSchedule, ID: 17}, math.MaxInt64, 5))
 	value, _ := record.Property(props, mq.PropReceipt)
 	want := record.Receipt{Store: "store", Queue: mq.QueueKey{Topic: mq.TopicSchedule, ID: 17}, Offset: math.MaxInt64}
 	if r, ok := record.ParseReceipt(string(value)); !ok || r != want {
 		t.Errorf("%q is read as %+v, %v", value, r, ok)
 	}
-	if n := len(record.AppendReceipt(nil, receiptOf(strings.Repeat("s", 36), math.MaxInt32, math.MaxInt64))); n > receiptRoom {
+	if n := len(record.AppendReceipt(nil, receiptOf(strings.Repeat("s", 36), mq.QueueKey{Topic: mq.TopicSchedule, ID: math.MaxInt32}, math.MaxInt64, 0))); n > receiptRoom {
 		t.Errorf("a receipt takes %d bytes, room is left for %d", n, receiptRoom)
 	}
 }

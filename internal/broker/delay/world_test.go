@@ -29,6 +29,7 @@ type world struct {
 	disk *memfs.FS
 
 	levels    string
+	rules     Rules
 	sync      bool
 	deaf      bool // arrivals are not announced
 	tune      func(*Config)
@@ -123,7 +124,8 @@ func (w *world) tryStart() error {
 	s := &session{}
 	var flow atomic.Pointer[Flow]
 	sc := w.storeConfig()
-	sc.TagsCode, sc.RecoverFrom, sc.Recovered = levels.TagsCode, prior.From(), prior.See
+	w.rules = Rules{Levels: levels, Timers: DefaultTimers(), Now: w.now}
+	sc.TagsCode, sc.RecoverFrom, sc.Recovered = w.rules.TagsCode, prior.From(), prior.See
 	sc.OnArrival = func(key mq.QueueKey, off mq.QueueOffset, tags int64) {
 		if f := flow.Load(); f != nil && !w.deaf {
 			f.Arrived(key, off, tags)
@@ -208,6 +210,24 @@ func (w *world) send(topic string, queue, level int, body string) (due int64) {
 	return a.StoreTime + w.flow.cfg.Levels.Millis(mq.DelayLevel(m.QueueID)+1)
 }
 
+// sendAt stores a timed message.
+func (w *world) sendAt(topic string, queue int, due int64, body string) mq.QueueOffset {
+	w.t.Helper()
+	m := &record.Message{
+		Topic: topic, QueueID: mq.QueueID(queue), BornHost: host, StoreHost: host, BornTime: time.Now().UnixMilli(), Flag: 7, Body: []byte(body),
+	}
+	m.Properties = record.AppendProperty(m.Properties, mq.PropUniqueKey, body)
+	m.Properties = record.AppendProperty(m.Properties, mq.PropTimerDeliverMs, strconv.FormatInt(due, 10))
+	if err := w.rules.Retarget(m); err != nil {
+		w.t.Fatal(err)
+	}
+	a, err := w.store.Append(m)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a.Queue
+}
+
 // got is a delivered message.
 type got struct {
 	Topic string
@@ -223,7 +243,7 @@ func (w *world) delivered() []got {
 	w.t.Helper()
 	var all []got
 	w.store.Queues(func(key mq.QueueKey, lo, hi mq.QueueOffset) {
-		if key.Topic == mq.TopicSchedule {
+		if key.Topic == mq.TopicSchedule || key.Topic == mq.TopicTimer {
 			return
 		}
 		for off := lo; off < hi; off++ {

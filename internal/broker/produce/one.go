@@ -87,7 +87,8 @@ func (f *Flow) acceptOne(req *Request, to place) (Result, mq.LogOffset, error) {
 	m := &s.one
 	f.fill(m, req, to)
 	m.Body, m.Properties = req.Body, props
-	at, err := f.put(m, req, level, r.half && !again)
+	timed := r.timed != "" && !to.dead && !again
+	at, err := f.put(m, req, level > 0 || timed, r.half && !again)
 	if err != nil {
 		return Result{}, 0, err
 	}
@@ -101,11 +102,11 @@ func (f *Flow) acceptOne(req *Request, to place) (Result, mq.LogOffset, error) {
 // put stores a message where it belongs now: a half message waits for its
 // producer's verdict, and its delay begins with that; another one that asks for a
 // delay waits for that.
-func (f *Flow) put(m *record.Message, req *Request, level mq.DelayLevel, half bool) (storage.Appended, error) {
+func (f *Flow) put(m *record.Message, req *Request, delayed, half bool) (storage.Appended, error) {
 	if half {
 		return f.halves.Accept(m, req.Group, req.Sender)
 	}
-	if level > 0 {
+	if delayed {
 		if err := f.delay.Retarget(m); err != nil {
 			return storage.Appended{}, err
 		}
@@ -160,9 +161,8 @@ func (f *Flow) refuse(req *Request, r *read, inherited, again bool) error {
 	case half && r.timed != "" && !inherited:
 		return fmt.Errorf("%w: this version does not serve timed transactions (property %s), only those with a delay level (property %s); the message was not stored",
 			mq.ErrSystem, r.timed, mq.PropDelay)
-	case r.timed != "" && !inherited:
-		return fmt.Errorf("%w: this version does not serve timed messages (property %s), only delay levels (property %s); the message was not stored",
-			mq.ErrSystem, r.timed, mq.PropDelay)
+	case r.timed == mq.PropTimerDeleteKey && !inherited:
+		return fmt.Errorf("%w: a message with property %s would recall another one; send a recall request with its handle instead", mq.ErrIllegalMessage, r.timed)
 	}
 	return nil
 }

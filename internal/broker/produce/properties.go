@@ -29,7 +29,7 @@ type read struct {
 	unique    []byte // value of UNIQ_KEY
 	reconsume []byte // value of RECONSUME_TIME
 	maxTries  []byte // value of MAX_RECONSUME_TIMES
-	timed     string // name of a property that asks for a timer; "" when none does
+	timed     string // name of a property that asks for a due time; "" when none does
 	half      bool   // TRAN_MSG is true
 	noWait    bool   // WAIT is false
 	dropped   bool   // something was not copied
@@ -96,12 +96,10 @@ func (r *read) note(name, value []byte, rewrite bool) bool {
 			return !rewrite
 		case mq.PropTransaction:
 			r.half = strings.EqualFold(string(value), "true")
-		case mq.PropTimerDelaySec:
-			r.timed = mq.PropTimerDelaySec
-		case mq.PropTimerDelayMs:
-			r.timed = mq.PropTimerDelayMs
-		case mq.PropTimerDeliverMs:
-			r.timed = mq.PropTimerDeliverMs
+		case mq.PropTimerDelaySec, mq.PropTimerDelayMs, mq.PropTimerDeliverMs:
+			if r.timed == "" {
+				r.timed = string(name)
+			}
 		case mq.PropTimerDeleteKey:
 			r.timed = mq.PropTimerDeleteKey
 		}

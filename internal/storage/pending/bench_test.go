@@ -14,8 +14,9 @@ func BenchmarkThrough(b *testing.B) {
 	var end mq.LogOffset
 	cfg := DefaultConfig()
 	cfg.Durable = func() mq.LogOffset { return end }
+	cfg.Fence = cfg.Durable
 	cfg.Flush = func() error { return nil }
-	x, _, err := Open(vfs.OS(), b.TempDir(), "bench", cfg)
+	x, _, err := Open(vfs.OS(), b.TempDir(), cfg)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -66,9 +66,10 @@ func (m *manifest) files() map[string]bool {
 	return set
 }
 
-// Open reads the last checkpoint of the index of a store in dir. If it cannot be
-// used the index is empty and State says why; what it needs is in the log.
-func Open(fsys vfs.FS, dir, store string, cfg Config) (*Index, State, error) {
+// Open reads the last checkpoint of the index in dir. If it cannot be used the
+// index is empty and State says why; what it needs is in the log. Durable, Fence and Flush
+// are not called before the first entry is added.
+func Open(fsys vfs.FS, dir string, cfg Config) (*Index, State, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, State{}, fmt.Errorf("index of pending messages: %w", err)
 	}
@@ -82,9 +83,9 @@ func Open(fsys vfs.FS, dir, store string, cfg Config) (*Index, State, error) {
 		if report.Damaged != nil {
 			x.note.Warn("index of pending messages", "report", report.String())
 		}
-		if err = x.restore(&man, store); err == nil {
+		if err = x.restore(&man); err == nil {
 			x.save.doc, x.save.now, x.save.before, x.save.nextFile = doc, man, man, man.NextID
-			st := State{Next: man.Next, Log: man.Log}
+			st := State{Next: man.Next, Log: man.Log, Store: man.Store}
 			for _, t := range x.mu.out {
 				st.Out = append(st.Out, t.Entry)
 			}
@@ -110,12 +111,10 @@ func Open(fsys vfs.FS, dir, store string, cfg Config) (*Index, State, error) {
 var errUnusable = errors.New("cannot be used")
 
 // restore fills an empty index from a manifest.
-func (x *Index) restore(man *manifest, store string) error {
+func (x *Index) restore(man *manifest) error {
 	switch {
 	case man.Format != manifestFormat:
 		return fmt.Errorf("manifest of format %d %w, this program knows %d", man.Format, errUnusable, manifestFormat)
-	case man.Store != store:
-		return fmt.Errorf("manifest of store %q %w in store %q", man.Store, errUnusable, store)
 	case man.Damaged != "":
 		return fmt.Errorf("manifest %w: %s", errUnusable, man.Damaged)
 	}
@@ -293,7 +292,7 @@ type snapshot struct {
 
 // snapshot makes a sealed table a run like the others and looks at everything at once.
 func (x *Index) snapshot(store string, sealed *run) (*snapshot, error) {
-	durable := x.cfg.Durable()
+	durable := x.cfg.Fence()
 	x.load.Lock()
 	defer x.load.Unlock()
 	m := &x.mu

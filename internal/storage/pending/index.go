@@ -17,8 +17,10 @@ import (
 // Config is what an index is told.
 type Config struct {
 	// Durable is the log position below which everything survives a power loss;
-	// Flush makes everything appended so far durable.
+	// Flush makes everything appended so far durable. Fence is Durable, taken at a
+	// moment at which everything that the log says up to there is told to the index.
 	Durable func() mq.LogOffset
+	Fence   func() mq.LogOffset
 	Flush   func() error
 
 	// TableEntries is how many entries in memory make a run, from 1,024; 32 bytes
@@ -36,14 +38,14 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// DefaultConfig is for tables of 8 MiB. Durable and Flush are for the caller to set.
+// DefaultConfig is for tables of 8 MiB. Durable, Fence and Flush are for the caller to set.
 func DefaultConfig() Config { return Config{TableEntries: 256 << 10, Fan: 16, HerdBlocks: 8} }
 
 // Validate joins all complaints about c.
 func (c Config) Validate() error {
 	var errs []error
-	if c.Durable == nil || c.Flush == nil {
-		errs = append(errs, errors.New("durable and flush are needed"))
+	if c.Durable == nil || c.Fence == nil || c.Flush == nil {
+		errs = append(errs, errors.New("durable, fence and flush are needed"))
 	}
 	if c.TableEntries < 1024 {
 		errs = append(errs, fmt.Errorf("table entries is %d, want at least 1024", c.TableEntries))
@@ -100,6 +102,7 @@ type Index struct {
 		topics  []TopicCount
 		numbers map[string]uint32
 		pending int64
+		changes uint64
 	}
 	full chan struct{} // the table should be written
 }
@@ -125,9 +128,10 @@ type TopicCount struct {
 
 // State is where the index stands; what follows must be added.
 type State struct {
-	Next mq.QueueOffset // entries of the queue from here on
-	Log  mq.LogOffset   // receipts and recalls from here on
-	Out  []Entry        // what was handed over and not done, and is handed over hereby
+	Next  mq.QueueOffset // entries of the queue from here on
+	Log   mq.LogOffset   // receipts and recalls from here on
+	Store string         // whose checkpoint it is, empty when there was none
+	Out   []Entry        // what was handed over and not done, and is handed over hereby
 
 	// Rebuilt says that nothing usable was on disk, and why: nil when there was nothing at all.
 	Rebuilt error
@@ -196,6 +200,34 @@ func (x *Index) Add(e Entry) (direct bool) {
 	return false
 }
 
+// Pass says that what stands at the next offset of the queue is no entry.
+func (x *Index) Pass(seq mq.QueueOffset) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.mu.next = max(x.mu.next, seq+1)
+}
+
+// NextDue is when the earliest entry that is not out is due, MaxInt64 when there is none.
+func (x *Index) NextDue() int64 {
+	x.load.Lock()
+	defer x.load.Unlock()
+	due := int64(math.MaxInt64)
+	if h := x.load.heads; len(h) > 0 {
+		due = h[0].buffered().Due
+	}
+	if len(x.load.broken) > 0 {
+		due = math.MinInt64
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, h := range []entryHeap{x.mu.table, x.mu.frozen} {
+		if len(h) > 0 {
+			due = min(due, h[0].Due)
+		}
+	}
+	return due
+}
+
 // Full is told when a checkpoint should be made because memory holds enough.
 func (x *Index) Full() <-chan struct{} { return x.full }
 
@@ -216,6 +248,7 @@ func (x *Index) Next() mq.QueueOffset {
 
 func (x *Index) countLocked(topic uint32, n int64) {
 	x.mu.pending += n
+	x.mu.changes++
 	if int(topic) < len(x.mu.topics) {
 		x.mu.topics[topic].Pending += n
 	}
@@ -224,6 +257,7 @@ func (x *Index) countLocked(topic uint32, n int64) {
 // takeLocked makes an entry out, and reports false when it is gone.
 func (x *Index) takeLocked(e Entry) bool {
 	m := &x.mu
+	m.changes++
 	if !m.gone.Contains(uint64(e.Seq)) {
 		m.out[e.Seq] = taken{Entry: e}
 		return true
@@ -365,7 +399,8 @@ type Stats struct {
 	Gone    uint64
 	Runs    int
 	Next    mq.QueueOffset
-	Damaged error // a part of a run cannot be read; the next start builds the index anew
+	Changes uint64 // grows with every entry added, taken or done
+	Damaged error  // a part of a run cannot be read; the next start builds the index anew
 }
 
 // Stats looks at everything.
@@ -381,7 +416,7 @@ func (x *Index) Stats() Stats {
 	m := &x.mu
 	return Stats{
 		Pending: m.pending, Out: len(m.out), Table: len(m.table) + len(m.frozen), Gone: m.gone.GetCardinality(),
-		Runs: len(runs), Next: m.next, Damaged: x.load.lost,
+		Runs: len(runs), Next: m.next, Changes: m.changes, Damaged: x.load.lost,
 	}
 }
 

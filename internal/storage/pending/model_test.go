@@ -41,7 +41,7 @@ const storeID = "store"
 func (w *world) open() {
 	w.out, w.herds = map[mq.QueueOffset]int64{}, map[int32]int64{}
 	w.until = math.MinInt64
-	x, st, err := Open(w.fs, "/pending", storeID, w.cfg)
+	x, st, err := Open(w.fs, "/pending", w.cfg)
 	if err != nil {
 		w.t.Fatalf("open: %v", err)
 	}
@@ -227,6 +227,7 @@ func TestModel(t *testing.T) {
 		w := &world{t: t, fs: memfs.New(rapid.Uint64().Draw(t, "seed"))}
 		w.cfg = Config{TableEntries: 1024, Fan: rapid.IntRange(2, 4).Draw(t, "fan"), HerdBlocks: 1}
 		w.cfg.Durable = func() mq.LogOffset { return w.durable }
+		w.cfg.Fence = w.cfg.Durable
 		w.cfg.Flush = func() error { w.durable = w.end; return nil }
 		w.open()
 		due := rapid.OneOf(rapid.Int64Range(0, 200), rapid.Just[int64](77), rapid.Int64Range(100_000, 200_000))
