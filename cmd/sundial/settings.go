@@ -36,7 +36,7 @@ func (s *settings) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&s.set, "set", nil, "set one `KEY=VALUE` of RocketMQ's or ours; may be repeated")
 	s.registerRoles(f)
 	f.StringVarP(&s.namesrv, "namesrv", "n", "", "register with the name servers `HOST:PORT;...` (namesrvAddr), and start none here")
-	f.StringArrayVar(&s.ignore, "ignore-pending", nil, "open a store although it holds pending work of this `KIND` that cannot be served: timer, pop")
+	f.StringArrayVar(&s.ignore, "ignore-pending", nil, "open a store although it holds pending work of this `KIND` that cannot be served: pop")
 }
 
 func (s *settings) registerRoles(f *pflag.FlagSet) {

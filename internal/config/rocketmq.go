@@ -84,7 +84,7 @@ const (
 	whyRocksdb    = "there is no RocksDB in Sundial: queues, index, offsets and timers have their files"
 	whyThreads    = "there are no thread pools to size: each class of requests has its bounded share, and a full one is answered as busy"
 	whyTiered     = "the tiered store is not there yet"
-	whyTimer      = "messages with arbitrary delays are not there yet; a send that asks for one is refused"
+	whyTimer      = "timed messages have an index of their own here, with nothing to tune: it has no wheel, no precision, no rolling and no threads"
 	whyTopics     = "the topics of a broker are always those that it registered last"
 	whyV4         = "RocketMQ itself has left it behind with version 5"
 	whyGone       = "no RocketMQ in use reads it either"
@@ -540,9 +540,7 @@ var java = []struct {
 	{"timerFlushIntervalMs", Int32, "1000", whyTimer},
 	{"timerGetMessageThreadNum", Int32, "3", whyTimer},
 	{"timerInterceptDelayLevel", Bool, "false", whyTimer},
-	{"timerMaxDelaySec", Int32, "259200", whyTimer},
 	{"timerMetricSmallThreshold", Int32, "1000000", whyMetrics},
-	{"timerPrecisionMs", Int32, "1000", whyTimer},
 	{"timerProgressLogIntervalMs", Int32, "10000", whyTimer},
 	{"timerPutMessageThreadNum", Int32, "3", whyTimer},
 	{"timerRecallToTimelineEnable", Bool, "true", whyRocksdb},

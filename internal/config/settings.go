@@ -57,7 +57,7 @@ type Settings struct {
 	QueueSyncInterval             time.Duration
 	QueueSyncSize                 int64
 	PrefaultSize                  int64
-	IgnorePending                 []string // kinds: timer, pop
+	IgnorePending                 []string // kinds: pop
 	AcceptDamage                  bool
 	DeliveryReserveSize           int64
 	FileReservedTime              time.Duration
@@ -85,6 +85,8 @@ type Settings struct {
 	MsgTraceTopicName            string
 	ReviveQueueNum               int32
 	TimerWheelEnable             bool
+	TimerMaxDelay                time.Duration
+	TimerPrecision               time.Duration
 	ChannelExpiredTimeout        time.Duration
 	RegisterNameServerPeriod     time.Duration
 	RegisterBrokerTimeoutMills   time.Duration

@@ -204,9 +204,9 @@ func (c Config) Validate() error {
 	}
 	for _, kind := range c.Broker.IgnorePending {
 		switch kind {
-		case "timer", "pop":
+		case "pop":
 		default:
-			errs = append(errs, fmt.Errorf("unknown kind of pending work %q, the kinds are timer and pop", kind))
+			errs = append(errs, fmt.Errorf("unknown kind of pending work %q, the only kind is pop", kind))
 		}
 	}
 	return errors.Join(errs...)

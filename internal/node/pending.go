@@ -18,42 +18,32 @@ import (
 	"github.com/sundial-mq/sundial/internal/vfs"
 )
 
-// A store that RocketMQ wrote may hold work that this version cannot do: timed
-// messages that are not due, messages taken by POP and not acknowledged. Starting on it would let them lie in silence, so the
-// start is refused with their numbers unless the operator says they may lie.
-const (
-	pendingTimers = "timer"
-	pendingPop    = "pop"
-)
+// A store that RocketMQ wrote may hold work that this version cannot do: messages
+// taken by POP and not acknowledged. Starting on it would let them lie in silence, so the
+// start is refused with their number unless the operator says they may lie.
+const pendingPop = "pop"
 
 // checkPending counts what nobody said may lie there, and refuses it.
 func checkPending(s *storage.Store, disk vfs.FS, configDir string, progress *offsets.Register, ignore []string) error {
-	count := map[string]int{}
-	if !slices.Contains(ignore, pendingTimers) || !slices.Contains(ignore, pendingPop) {
-		clock, err := readTimerCheck(disk, filepath.Join(configDir, "timercheck"))
-		if err != nil {
-			return err
-		}
-		if err := countWheel(s, clock, count); err != nil {
-			return err
-		}
-		if err := countRevive(s, progress, count); err != nil {
-			return err
-		}
-	}
-	var found []string
-	for _, k := range []struct{ kind, what string }{
-		{pendingTimers, "timed messages that are not due"},
-		{pendingPop, "batches that POP consumers took and did not acknowledge"},
-	} {
-		if n := count[k.kind]; n > 0 && !slices.Contains(ignore, k.kind) {
-			found = append(found, fmt.Sprintf("%d %s (--ignore-pending %s)", n, k.what, k.kind))
-		}
-	}
-	if found == nil {
+	if slices.Contains(ignore, pendingPop) {
 		return nil
 	}
-	return fmt.Errorf("the store holds work that this version cannot do: %s; let RocketMQ finish it, or leave it there unserved with the flags named", strings.Join(found, ", "))
+	clock, err := readTimerCheck(disk, filepath.Join(configDir, "timercheck"))
+	if err != nil {
+		return err
+	}
+	timers, err := countWheel(s, clock)
+	if err != nil {
+		return err
+	}
+	revive, err := countRevive(s, progress)
+	if err != nil {
+		return err
+	}
+	if n := timers + revive; n > 0 {
+		return fmt.Errorf("the store holds work that this version cannot do: %d batches that POP consumers took and did not acknowledge; let RocketMQ finish it, or leave it there unserved with --ignore-pending %s", n, pendingPop)
+	}
+	return nil
 }
 
 // eachRecord reads a queue from an offset on.
@@ -113,11 +103,11 @@ type timerID struct {
 	out    int64
 }
 
-// countWheel counts pending timers, and among them POP checkpoints.
-func countWheel(s *storage.Store, at timerCheck, count map[string]int) error {
-	kinds := map[timerID]string{}
+// countWheel counts POP checkpoints among pending timers.
+func countWheel(s *storage.Store, at timerCheck) (n int, err error) {
+	waiting := map[timerID]bool{}
 	deleted := map[timerID]bool{}
-	err := eachRecord(s, mq.QueueKey{Topic: mq.TopicTimer}, 0, func(v record.View) error {
+	err = eachRecord(s, mq.QueueKey{Topic: mq.TopicTimer}, 0, func(v record.View) error {
 		value, _ := v.Property(mq.PropTimerOutMs)
 		out, err := strconv.ParseInt(string(value), 10, 64)
 		if err != nil || out < at.readTime && v.QueueOffset() < at.enqueued {
@@ -130,22 +120,17 @@ func countWheel(s *storage.Store, at timerCheck, count map[string]int) error {
 			return nil
 		}
 		unique, _ := v.Property(mq.PropUniqueKey)
-		kind := pendingTimers
-		if real, _ := v.Property(mq.PropRealTopic); strings.HasPrefix(string(real), mq.TopicRevivePrefix) {
-			if string(tagOf(v)) != "ck" {
-				return nil
-			}
-			kind = pendingPop
+		if real, _ := v.Property(mq.PropRealTopic); strings.HasPrefix(string(real), mq.TopicRevivePrefix) && string(tagOf(v)) == "ck" {
+			waiting[timerID{string(unique), out}] = true
 		}
-		kinds[timerID{string(unique), out}] = kind
 		return nil
 	})
-	for id, kind := range kinds {
+	for id := range waiting {
 		if !deleted[id] {
-			count[kind]++
+			n++
 		}
 	}
-	return err
+	return n, err
 }
 
 func tagOf(v record.View) []byte {
@@ -155,7 +140,7 @@ func tagOf(v record.View) []byte {
 
 // countRevive counts the checkpoints in the revive topics that are not wholly
 // acknowledged.
-func countRevive(s *storage.Store, progress *offsets.Register, count map[string]int) error {
+func countRevive(s *storage.Store, progress *offsets.Register) (batches int, err error) {
 	type taken struct {
 		Start int64  `json:"so"`
 		Pop   int64  `json:"pt"`
@@ -191,13 +176,13 @@ func countRevive(s *storage.Store, progress *offsets.Register, count map[string]
 			return nil
 		})
 		if err != nil {
-			return err
+			return 0, err
 		}
 	}
 	for _, n := range open {
 		if n > 0 {
-			count[pendingPop]++
+			batches++
 		}
 	}
-	return nil
+	return batches, nil
 }

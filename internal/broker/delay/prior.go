@@ -95,6 +95,9 @@ func ReadPrior(fsys vfs.FS, configDir, ownDir string, note *slog.Logger) (*Prior
 		}
 	}
 	p.files.stale = p.checkpoint == nil || p.offsets == nil
+	if p.timed.check, err = readTimerCheck(fsys, filepath.Join(configDir, "timercheck")); err != nil {
+		return nil, err
+	}
 	return p, p.openTimed(fsys, filepath.Join(ownDir, "timers"))
 }
 

@@ -138,7 +138,7 @@ func (t Timers) asked(props []byte, now int64) (due int64, ok bool, err error) {
 	switch {
 	case unit == 0:
 		due = n
-	case n > limit/unit:
+	case n > (math.MaxInt64-now)/unit:
 		due = math.MaxInt64
 	default:
 		due = now + n*unit

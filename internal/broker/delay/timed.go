@@ -23,6 +23,7 @@ type timed struct {
 
 	index     *pending.Index
 	precision int64
+	foreign   *foreign // while the queue is read from its beginning
 
 	wake    chan struct{}        // there is something to feed or room to load
 	entries []consumequeue.Entry // the feeder's
@@ -171,6 +172,10 @@ func (f *Flow) feedOne(seq mq.QueueOffset, e consumequeue.Entry) bool {
 	dest, err := destinationOf(v, timedQueue, int64(seq))
 	if err != nil {
 		f.passTimed(seq, e.Pos, err.Error())
+		return true
+	}
+	if _, ours := v.Property(mq.PropDue); !ours && !t.foreign.has(v, seq) {
+		t.index.Pass(seq)
 		return true
 	}
 	due, ok := t.dueOf(v)

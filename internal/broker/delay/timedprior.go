@@ -26,6 +26,7 @@ import (
 type timedPrior struct {
 	index *pending.Index
 	state pending.State
+	check timerCheck
 	flow  *Flow // once there is one
 
 	ends   []timedEnd // receipts and recalls, in the order of the log
@@ -140,6 +141,13 @@ func (f *Flow) restoreTimed(p *Prior) error {
 		f.note.Warn("receipts that match no timed message are ignored", "count", ignored)
 	}
 	p.timed.ends = nil
+	if t.index.Next() == 0 && f.store.MaxOffset(timedQueue) > 0 {
+		var err error
+		if t.foreign, err = f.readForeign(p.timed.check); err != nil {
+			return err
+		}
+		defer func() { t.foreign = nil }()
+	}
 	var items []timer.Item
 	for _, e := range st.Out {
 		if t.index.Alive(e.Seq) {

@@ -1,0 +1,143 @@
+package delay
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/sundial-mq/sundial/internal/bin"
+	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/record"
+	"github.com/sundial-mq/sundial/internal/storage/consumequeue"
+	"github.com/sundial-mq/sundial/internal/vfs"
+)
+
+// A store that RocketMQ wrote has its timed messages in the same queue, but what
+// became of them stands elsewhere: in its wheel, of which config/timercheck
+// says how far it was read and filled (TimerCheckpoint). So of RocketMQ's records
+//
+//	pending = due at or after what was read, or not yet put into the wheel
+//	          - recalled: another record names the unique key and the same time
+//	          - rolled: a later copy has the same key and time and rolled more often
+
+// timerCheck is what RocketMQ noted last.
+type timerCheck struct {
+	readTime int64          // the slot that is read next, ms
+	enqueued mq.QueueOffset // entries from here on are not in the wheel yet
+}
+
+func readTimerCheck(disk vfs.FS, path string) (timerCheck, error) {
+	b, err := disk.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return timerCheck{}, nil
+	}
+	if err != nil {
+		return timerCheck{}, err
+	}
+	r := bin.NewReader(b)
+	read := r.Int64()
+	r.Int64() // flushed position of the timer log
+	c := timerCheck{read, mq.QueueOffset(r.Int64())}
+	if err := r.Err(); err != nil {
+		return timerCheck{}, fmt.Errorf("read %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// timerID names a timed message of RocketMQ's: a rolled copy has the same.
+type timerID struct {
+	unique string
+	out    int64
+}
+
+// foreign are the timed messages in the queue that RocketMQ wrote and that are
+// still pending.
+type foreign struct {
+	check   timerCheck
+	end     mq.QueueOffset // below it records without our due time are looked up here
+	waiting map[timerID]foreignTimer
+}
+
+type foreignTimer struct {
+	seq   mq.QueueOffset
+	rolls int64
+}
+
+// readForeign goes over the queue once.
+func (f *Flow) readForeign(check timerCheck) (*foreign, error) {
+	fo := &foreign{check: check, end: f.store.MaxOffset(timedQueue), waiting: map[timerID]foreignTimer{}}
+	recalled := map[timerID]bool{}
+	for seq := f.store.MinOffset(timedQueue); seq < fo.end; {
+		n, err := f.store.Entries(timedQueue, seq, f.entries)
+		if n == 0 {
+			return nil, fmt.Errorf("read queue of timed messages at %d: %w", seq, errors.Join(err, mq.ErrNotFound))
+		}
+		for i, e := range f.entries[:n] {
+			if err := f.seeForeign(fo, recalled, seq+mq.QueueOffset(i), e); err != nil {
+				return nil, err
+			}
+		}
+		seq += mq.QueueOffset(n)
+	}
+	for id := range recalled {
+		delete(fo.waiting, id)
+	}
+	if len(fo.waiting) > 0 || len(recalled) > 0 {
+		f.note.Info("timed messages of RocketMQ are taken over", "pending", len(fo.waiting), "recalled", len(recalled))
+	}
+	return fo, nil
+}
+
+func (f *Flow) seeForeign(fo *foreign, recalled map[timerID]bool, seq mq.QueueOffset, e consumequeue.Entry) error {
+	v, release, err := f.store.Record(e.Pos)
+	if err != nil {
+		return fmt.Errorf("read timed message %d: %w", seq, err)
+	}
+	defer release()
+	if _, ours := v.Property(mq.PropDue); ours {
+		return nil
+	}
+	out, ok := millisProperty(v.Properties(), mq.PropTimerOutMs)
+	if !ok || out < fo.check.readTime && seq < fo.check.enqueued {
+		return nil
+	}
+	if target, ok := v.Property(mq.PropTimerDeleteKey); ok {
+		// With or without the topic before the key.
+		key := string(target)
+		recalled[timerID{key[strings.LastIndexByte(key, '+')+1:], out}] = true
+		return nil
+	}
+	unique, _ := v.Property(mq.PropUniqueKey)
+	id := timerID{string(unique), out}
+	var rolls int64
+	if value, ok := v.Property(mq.PropTimerRollTimes); ok {
+		rolls, _ = strconv.ParseInt(bin.String(value), 10, 64)
+	}
+	switch have, ok := fo.waiting[id]; {
+	case ok && have.rolls > rolls:
+		return nil
+	case ok && have.rolls == rolls, len(unique) == 0:
+		// Two messages with one key, or without: all are delivered.
+		id.unique += "\x00" + strconv.FormatInt(int64(seq), 10)
+	}
+	fo.waiting[id] = foreignTimer{seq, rolls}
+	return nil
+}
+
+// has reports whether the record v at seq, which RocketMQ wrote, is pending.
+func (fo *foreign) has(v record.View, seq mq.QueueOffset) bool {
+	if fo == nil || seq >= fo.end {
+		return true
+	}
+	out, _ := millisProperty(v.Properties(), mq.PropTimerOutMs)
+	unique, _ := v.Property(mq.PropUniqueKey)
+	id := timerID{string(unique), out}
+	if t, ok := fo.waiting[id]; ok && t.seq == seq {
+		return true
+	}
+	id.unique += "\x00" + strconv.FormatInt(int64(seq), 10)
+	_, ok := fo.waiting[id]
+	return ok
+}
