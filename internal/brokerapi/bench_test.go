@@ -72,6 +72,7 @@ func newBench(t testing.TB, o options) *bench {
 	p.Metrics = reg
 	levels, err := delay.ParseLevels(delay.DefaultLevels)
 	must(err)
+	rules := delay.Rules{Levels: levels, Timers: delay.DefaultTimers(), Now: time.Now}
 	tc := topics.DefaultConfig()
 	tc.Cluster, tc.Broker = "DefaultCluster", "broker-a"
 	p.Topics, err = topics.Open(disk, "/store/config", tc)
@@ -104,7 +105,7 @@ func newBench(t testing.TB, o options) *bench {
 	sc := storage.DefaultConfig("/store")
 	sc.Tally = p.Stats.Tally
 	sc.LogFileSize, sc.QueueFileSize, sc.IndexSlots, sc.IndexEntries, sc.Prefault, sc.Reserve = 16<<20, 20_000, 1000, 4000, 0, 0
-	sc.TagsCode = levels.TagsCode
+	sc.TagsCode = rules.TagsCode
 	sc.Known = func(topic string) bool { return p.Topics.Get(topic) != nil }
 	sc.OnArrival = func(key mq.QueueKey, off mq.QueueOffset, code int64) {
 		if p.Fetch == nil {
@@ -132,7 +133,7 @@ func newBench(t testing.TB, o options) *bench {
 	must(err)
 	rc := redeliver.DefaultConfig()
 	rc.StoreHost, rc.Stored = brokerAddr, p.Stats.Back
-	p.Redeliver, err = redeliver.New(rc, p.Store, p.Topics, p.Groups, levels, func(group string) bool { return p.Clients.Locked(group, time.Now()) })
+	p.Redeliver, err = redeliver.New(rc, p.Store, p.Topics, p.Groups, rules, func(group string) bool { return p.Clients.Locked(group, time.Now()) })
 	must(err)
 	xc := txn.DefaultConfig()
 	xc.StoreHost = brokerAddr
@@ -142,7 +143,7 @@ func newBench(t testing.TB, o options) *bench {
 	halves, err := txn.ReadPrior(disk, "/store/sundial", xc)
 	must(err)
 	p.Txn, err = txn.Open(halves, txn.Parts{
-		Store: p.Store, Topics: p.Topics, Offsets: p.Offsets, Producers: p.Clients, Delay: levels, Ask: AskProducer("broker-a"),
+		Store: p.Store, Topics: p.Topics, Offsets: p.Offsets, Producers: p.Clients, Delay: rules, Ask: AskProducer("broker-a"),
 	}, nil, xc)
 	must(err)
 	pc := produce.DefaultConfig()
@@ -150,7 +151,7 @@ func newBench(t testing.TB, o options) *bench {
 	if o.produce != nil {
 		o.produce(&pc)
 	}
-	p.Produce, err = produce.New(pc, p.Store, p.Topics, levels, p.Redeliver, p.Txn, nil)
+	p.Produce, err = produce.New(pc, p.Store, p.Topics, rules, p.Redeliver, p.Txn, nil)
 	must(err)
 
 	cfg := DefaultConfig()

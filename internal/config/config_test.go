@@ -186,7 +186,7 @@ func TestComplaintsNameFileLineKeyValueAndRange(t *testing.T) {
 		{"enableControllerMode=TRUE", "only false is served: the controller"},
 		{"messageStorePlugIn=x.y.TieredMessageStore", "only an empty value is served"},
 		{"sendMessageThreadPoolNums=many", "sendMessageThreadPoolNums=many: want a whole number"},
-		{"ignorePending=pop,money", "want pop"},
+		{"ignorePending=pop,money", "want some of pop"},
 		{"listenPort=\\u12", "broker.conf:1:"},
 		{"listenPort=1\xff", "not UTF-8"},
 	} {
