@@ -25,6 +25,11 @@ type Receipt struct {
 
 // AppendReceipt appends the property to the block props.
 func AppendReceipt(props []byte, r Receipt) []byte {
+	return AppendProperty(props, mq.PropReceipt, r.String())
+}
+
+// String is the value of the property.
+func (r Receipt) String() string {
 	var value [128]byte
 	v := append(value[:0], r.Store...)
 	v = append(v, ' ')
@@ -37,7 +42,7 @@ func AppendReceipt(props []byte, r Receipt) []byte {
 		v = append(v, ' ')
 		v = strconv.AppendInt(v, r.Due, 10)
 	}
-	return AppendProperty(props, mq.PropReceipt, string(v))
+	return string(v)
 }
 
 // ParseReceipt reads the value of the property. Its strings alias value.

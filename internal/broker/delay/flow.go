@@ -33,6 +33,7 @@ type Store interface {
 	// Deleted says whether a message at this position was sent to a topic that is
 	// deleted since.
 	Deleted(topic string, at mq.LogOffset) bool
+	Query(topic, key string, max int, begin, end int64) (storage.Hits, error)
 }
 
 // Flow delivers pending messages. Its methods are safe for concurrent use.

@@ -68,7 +68,7 @@ func (t *timed) finish(int64) {}
 func (t *timed) unreadableAs() mq.QueueID { return -1 }
 
 func (t *timed) appendProps(dst []byte, v record.View, now int64) []byte {
-	dst = record.AppendWithout(dst, v.Properties(), mq.PropDue, mq.PropReceipt, mq.PropTimerEnqueueMs, mq.PropTimerDequeueMs)
+	dst = record.AppendWithout(dst, v.Properties(), mq.PropDue, mq.PropReceipt, mq.PropRecalled, mq.PropTimerEnqueueMs, mq.PropTimerDequeueMs)
 	var b [20]byte
 	dst = record.AppendProperty(dst, mq.PropTimerEnqueueMs, bin.String(strconv.AppendInt(b[:0], v.StoreTime(), 10)))
 	return record.AppendProperty(dst, mq.PropTimerDequeueMs, bin.String(strconv.AppendInt(b[:0], now, 10)))

@@ -1,9 +1,15 @@
 package delay
 
 import (
+	"errors"
+	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sundial-mq/sundial/internal/mq"
+	"github.com/sundial-mq/sundial/internal/storage"
 )
 
 // What is sent for a time comes in its millisecond, also across a kill.
@@ -34,6 +40,104 @@ func TestTimedMessagesAreExact(t *testing.T) {
 		for _, g := range w.delivered() {
 			if late := g.At - want[g.Body]; late != 0 {
 				t.Errorf("%q came %d ms late", g.Body, late)
+			}
+		}
+		if w.pending() != 0 {
+			t.Errorf("%d are pending", w.pending())
+		}
+	})
+}
+
+// D19, X16: what is recalled never comes, also after a kill; each answer is true.
+func TestD19Recall(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.tuneStore = func(c *storage.Config) { c.Index = true }
+		w.start()
+		start := time.Now().UnixMilli()
+		far := w.sendAt("T", 0, start+3_600_000, "far")
+		soon := w.sendAt("T", 0, start+3000, "soon")
+		w.sendAt("T", 1, start+1000, "past")
+		stays := w.sendAt("T", 2, start+7_200_000, "stays")
+		time.Sleep(2 * time.Second)
+
+		refused := func(says string, err error) {
+			t.Helper()
+			if !errors.Is(err, mq.ErrIllegalOperation) || !strings.Contains(err.Error(), says) {
+				t.Errorf("%v, want an illegal operation that says %q", err, says)
+			}
+		}
+		recall := func(n Name) error { _, err := w.flow.Recall(n); return err }
+		refused("too late", recall(Name{Topic: "T", Unique: "past", Seq: 2}))
+		refused("not found", recall(Name{Topic: "U", Unique: "far", Seq: far}))
+		refused("not found", recall(Name{Topic: "T", Unique: "other", Seq: far}))
+		refused("not found", recall(Name{Topic: "T", Unique: "nothing", Seq: UnknownSeq}))
+		refused("not found", recall(Name{Topic: "T", Unique: "far", Seq: 1000}))
+		if err := recall(Name{Topic: "T", Unique: "far", Seq: UnknownSeq}); err != nil {
+			t.Error(err)
+		}
+		refused("already", recall(Name{Topic: "T", Unique: "far", Seq: far}))
+		time.Sleep(900 * time.Millisecond) // it is at hand already
+		if err := recall(Name{Topic: "T", Unique: "soon", Seq: soon}); err != nil {
+			t.Error(err)
+		}
+		w.kill()
+		w.start()
+		refused("already", recall(Name{Topic: "T", Unique: "far", Seq: far}))
+		list, _, err := w.flow.List(Listing{To: math.MaxInt64, Max: 10})
+		if err != nil || len(list) != 1 || list[0].Seq != stays || list[0].Unique != "stays" || list[0].Queue != 2 || list[0].Due != start+7_200_000 {
+			t.Errorf("listed %+v, %v", list, err)
+		}
+		time.Sleep(90 * time.Minute)
+		w.kill()
+		w.start()
+		time.Sleep(90 * time.Minute)
+		synctest.Wait()
+		w.once(map[string]int64{"past": start + 1000, "stays": start + 7_200_000})
+	})
+}
+
+// A message that is moved comes at its new time and not at the old one; one that
+// is fired comes at once.
+func TestRescheduleAndFire(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start()
+		start := time.Now().UnixMilli()
+		moved := w.sendAt("T", 0, start+5000, "moved")
+		fired := w.sendAt("T", 3, start+60_000, "fired")
+		synctest.Wait()
+		at, err := w.flow.Reschedule(Name{Topic: "T", Unique: "moved", Seq: moved}, start+20_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.flow.Reschedule(Name{Topic: "T", Unique: "moved", Seq: moved}, start+30_000); !errors.Is(err, mq.ErrIllegalOperation) {
+			t.Errorf("moved twice by its old name: %v", err)
+		}
+		w.kill()
+		w.start()
+		if _, err := w.flow.Reschedule(Name{Topic: "T", Unique: "moved", Seq: at.Queue}, start+10_000); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		if _, err := w.flow.FireNow(Name{Topic: "T", Unique: "fired", Seq: fired}); err != nil {
+			t.Error(err)
+		}
+		w.kill()
+		w.start()
+		if _, err := w.flow.FireNow(Name{Topic: "T", Unique: "fired", Seq: fired}); !errors.Is(err, mq.ErrIllegalOperation) {
+			t.Errorf("fired twice: %v", err)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		w.once(map[string]int64{"moved": start + 10_000, "fired": start + 1000})
+		for _, g := range w.delivered() {
+			want := map[string]int64{"moved": start + 10_000, "fired": start + 1000}[g.Body]
+			if g.At != want {
+				t.Errorf("%q came at %d, want %d", g.Body, g.At-start, want-start)
+			}
+			for _, name := range []string{mq.PropDue, mq.PropRecalled} {
+				if value, ok := g.View.Property(name); ok {
+					t.Errorf("%q was delivered with %s=%s", g.Body, name, value)
+				}
 			}
 		}
 		if w.pending() != 0 {
