@@ -25,16 +25,16 @@ func TestTimedMessagesAreExact(t *testing.T) {
 		for i, ms := range []int64{1, 7, 499, 500, 501, 999, 1000, 1001, 5000, 60_000, 3_600_000, 20 * 3_600_000} {
 			at(ms, body("a", i))
 		}
-		time.Sleep(2 * time.Second)
+		w.pass(2 * time.Second)
 		w.kill()
 		w.start()
 		for i := range 100 {
 			at(2000+int64(i*37%100), body("b", i))
 		}
-		time.Sleep(3 * time.Second)
+		w.pass(3 * time.Second)
 		w.stopClean()
 		w.start()
-		time.Sleep(21 * time.Hour)
+		w.pass(21 * time.Hour)
 		synctest.Wait()
 		w.once(want)
 		for _, g := range w.delivered() {
@@ -58,7 +58,7 @@ func TestD19Recall(t *testing.T) {
 		soon := w.sendAt("T", 0, start+3000, "soon")
 		w.sendAt("T", 1, start+1000, "past")
 		stays := w.sendAt("T", 2, start+7_200_000, "stays")
-		time.Sleep(2 * time.Second)
+		w.pass(2 * time.Second)
 
 		refused := func(says string, err error) {
 			t.Helper()
@@ -76,7 +76,7 @@ func TestD19Recall(t *testing.T) {
 			t.Error(err)
 		}
 		refused("already", recall(Name{Topic: "T", Unique: "far", Seq: far}))
-		time.Sleep(900 * time.Millisecond) // it is at hand already
+		w.pass(900 * time.Millisecond) // it is at hand already
 		if err := recall(Name{Topic: "T", Unique: "soon", Seq: soon}); err != nil {
 			t.Error(err)
 		}
@@ -87,10 +87,10 @@ func TestD19Recall(t *testing.T) {
 		if err != nil || len(list) != 1 || list[0].Seq != stays || list[0].Unique != "stays" || list[0].Queue != 2 || list[0].Due != start+7_200_000 {
 			t.Errorf("listed %+v, %v", list, err)
 		}
-		time.Sleep(90 * time.Minute)
+		w.pass(90 * time.Minute)
 		w.kill()
 		w.start()
-		time.Sleep(90 * time.Minute)
+		w.pass(90 * time.Minute)
 		synctest.Wait()
 		w.once(map[string]int64{"past": start + 1000, "stays": start + 7_200_000})
 	})
@@ -117,7 +117,7 @@ func TestRescheduleAndFire(t *testing.T) {
 		if _, err := w.flow.Reschedule(Name{Topic: "T", Unique: "moved", Seq: at.Queue}, start+10_000); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(time.Second)
+		w.pass(time.Second)
 		if _, err := w.flow.FireNow(Name{Topic: "T", Unique: "fired", Seq: fired}); err != nil {
 			t.Error(err)
 		}
@@ -126,7 +126,7 @@ func TestRescheduleAndFire(t *testing.T) {
 		if _, err := w.flow.FireNow(Name{Topic: "T", Unique: "fired", Seq: fired}); !errors.Is(err, mq.ErrIllegalOperation) {
 			t.Errorf("fired twice: %v", err)
 		}
-		time.Sleep(2 * time.Minute)
+		w.pass(2 * time.Minute)
 		synctest.Wait()
 		w.once(map[string]int64{"moved": start + 10_000, "fired": start + 1000})
 		for _, g := range w.delivered() {
