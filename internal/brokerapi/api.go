@@ -137,6 +137,7 @@ func (a *API) commands() []command {
 		{protocol.SendReplyMessage, c.client, a.reply},
 		{protocol.SendReplyMessageV2, c.client, a.reply},
 		{protocol.ConsumerSendMsgBack, c.back, with(a.sendBack)},
+		{protocol.RecallMessage, c.back, with(a.recall)},
 
 		{protocol.EndTransaction, c.txn, a.endTransaction},
 		{protocol.ResumeCheckHalfMessage, c.admin, with(a.resumeCheck)},

@@ -50,7 +50,7 @@ type sending struct {
 	state  atomic.Int32 // 0, or which of the two came first
 	req    produce.Request
 	resp   remoting.Command
-	fields [6]remoting.Field // of resp
+	fields [7]remoting.Field // of resp
 }
 
 const (
@@ -85,6 +85,9 @@ func (s *sending) fill(res produce.Result, err error) {
 		a.m.putTime.Record(took)
 		res.Tally.Took(took)
 		ans.MsgID, ans.QueueID, ans.QueueOffset, ans.TransactionID = res.MessageID, res.Queue, res.Offset, res.TransactionID
+		if res.TimerOut != 0 {
+			ans.RecallHandle = protocol.RecallHandle{Topic: res.Topic, Broker: a.cfg.Broker, Time: res.TimerOut + 1, Unique: res.TransactionID, Seq: res.Offset}.String()
+		}
 	}
 	if err != nil {
 		s.resp.Code, s.resp.Remark = int32(protocol.CodeOf(err)), protocol.RemarkOf(err)

@@ -96,6 +96,7 @@ const (
 	GetSubscriptionGroupConfig           Code = 352
 	UpdateAndGetGroupForbidden           Code = 353
 	LitePullMessage                      Code = 361
+	RecallMessage                        Code = 370
 	QueryAssignment                      Code = 400
 	SetMessageRequestMode                Code = 401
 	GetAllMessageRequestMode             Code = 402
@@ -269,7 +270,7 @@ var requests = []Request{
 	{354, "CHECK_ROCKSDB_CQ_WRITE_PROGRESS", Broker, whyRocksDB},
 	{355, "EXPORT_ROCKSDB_CONFIG_TO_JSON", Broker, whyRocksDB},
 	{LitePullMessage, "LITE_PULL_MESSAGE", Broker, ""},
-	{370, "RECALL_MESSAGE", Broker, whyTimer},
+	{RecallMessage, "RECALL_MESSAGE", Broker, ""},
 	{QueryAssignment, "QUERY_ASSIGNMENT", Broker, ""},
 	{SetMessageRequestMode, "SET_MESSAGE_REQUEST_MODE", Broker, ""},
 	{GetAllMessageRequestMode, "GET_ALL_MESSAGE_REQUEST_MODE", Broker, ""},

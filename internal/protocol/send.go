@@ -186,6 +186,7 @@ type SendResponse struct {
 	QueueID       mq.QueueID
 	QueueOffset   mq.QueueOffset // of a batch the first one's
 	TransactionID string         // the message's UNIQ_KEY
+	RecallHandle  string         // of a timed message
 	Region        string
 	TraceOn       bool
 }
@@ -209,6 +210,9 @@ func (r *SendResponse) AppendFields(dst []remoting.Field) []remoting.Field {
 	if r.TransactionID != "" {
 		dst = append(dst, remoting.Field{Key: "transactionId", Value: r.TransactionID})
 	}
+	if r.RecallHandle != "" {
+		dst = append(dst, remoting.Field{Key: "recallHandle", Value: r.RecallHandle})
+	}
 	return dst
 }
 
@@ -219,6 +223,7 @@ func DecodeSendResponse(c *remoting.Command, r *SendResponse) error {
 		QueueID       int32  `h:"queueId"`
 		QueueOffset   int64  `h:"queueOffset"`
 		TransactionID string `h:"transactionId"`
+		RecallHandle  string `h:"recallHandle"`
 		Region        string `h:"MSG_REGION"`
 		TraceOn       *bool  `h:"TRACE_ON"`
 	}
@@ -226,7 +231,7 @@ func DecodeSendResponse(c *remoting.Command, r *SendResponse) error {
 		return err
 	}
 	*r = SendResponse{MsgID: w.MsgID, QueueID: mq.QueueID(w.QueueID), QueueOffset: mq.QueueOffset(w.QueueOffset),
-		TransactionID: w.TransactionID, Region: w.Region, TraceOn: w.TraceOn == nil || *w.TraceOn}
+		TransactionID: w.TransactionID, RecallHandle: w.RecallHandle, Region: w.Region, TraceOn: w.TraceOn == nil || *w.TraceOn}
 	return nil
 }
 

@@ -93,6 +93,12 @@ func (f *Flow) acceptOne(req *Request, to place) (Result, mq.LogOffset, error) {
 		return Result{}, 0, err
 	}
 	res := Result{MessageID: mq.MessageID(f.cfg.StoreHost, at.Log), Queue: to.queue, Offset: at.Queue, TransactionID: unique, Messages: 1, Tally: at.Tally}
+	if m.Topic == mq.TopicTimer && !to.retry {
+		if out, ok := record.Property(m.Properties, mq.PropTimerOutMs); ok {
+			res.TimerOut, _ = strconv.ParseInt(bin.String(out), 10, 64)
+			res.Topic = to.topic.Name
+		}
+	}
 	if f.store.SyncFlush() && !r.noWait {
 		return res, at.End, nil
 	}

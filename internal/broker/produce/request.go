@@ -35,6 +35,8 @@ type Result struct {
 	Queue         mq.QueueID
 	Offset        mq.QueueOffset // of a batch the first
 	TransactionID string         // the unique key
+	TimerOut      int64          // of a timed message its TIMER_OUT_MS, else 0
+	Topic         string         // of a timed message
 	Messages      int
 	Tally         *metric.Tally // of the queue it is stored in, to be told how long it took; may be nil
 }
