@@ -57,6 +57,7 @@ var differs = map[string]struct {
 // follows are fields that differ because an exchange before did, or that say
 // the same in another way.
 var follows = map[string]string{
+	"send, timed":                  "queueOffset",   // more timed messages came before there
 	"batch without the batch flag": "queueOffset",   // the batch with TRAN_MSG is not there
 	"send, transaction":            "queueOffset",   // that of the half topic, which was in use there
 	"heartbeat, V2 fingerprint":    "IS_SUB_CHANGE", // the subscriptions came with it, they need not come again
