@@ -1,11 +1,14 @@
 package txn
 
 import (
+	"bytes"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/record"
+	"github.com/sundial-mq/sundial/internal/storage"
 )
 
 // decideAbandoned brings a verdict about a transaction that was given up.
@@ -18,19 +21,31 @@ func (f *Flow) decideAbandoned(off int64, v Verdict) (mq.LogOffset, error) {
 	if err != nil {
 		return 0, err
 	}
-	end := f.p.Store.MaxLog()
+	receipt := record.Receipt{Store: f.p.Store.ID(), Queue: discardQueue, Offset: mq.QueueOffset(off)}
+	var at storage.Appended
 	if v == VerdictCommit {
-		at, err := f.commit(x.pos, record.Receipt{Store: f.p.Store.ID(), Queue: discardQueue, Offset: mq.QueueOffset(off)})
-		if err != nil {
-			return 0, err
+		if at, err = f.commit(x.pos, receipt); err == nil {
+			f.count.committed.Inc()
 		}
-		f.count.committed.Inc()
-		end = at.End
-	} else {
+	} else if at, err = f.dropMark(x, receipt); err == nil {
 		f.count.rolledBack.Inc()
 	}
+	if err != nil {
+		return 0, err
+	}
 	f.settleAbandoned(x, v.becomes())
-	return end, nil
+	return at.End, nil
+}
+
+// dropMark appends a mark that says of one that was given up that it is rolled
+// back; put is held. It names the half once more, or none, which RocketMQ passes
+// over.
+func (f *Flow) dropMark(x abandoned, receipt record.Receipt) (storage.Appended, error) {
+	at, err := f.appendMark(append(strconv.AppendInt(nil, x.half, 10), ','), record.AppendReceipt(bytes.Clone(markProps), receipt))
+	if err == nil {
+		f.put.marks.written(int64(at.Queue), x.half)
+	}
+	return at, err
 }
 
 // resumeAbandoned makes a half message again of a transaction that was given up,

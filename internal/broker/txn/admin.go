@@ -269,8 +269,7 @@ func (f *Flow) Resolve(_ context.Context, ref Ref, a Action) (Half, error) {
 		return got, err
 	}
 	f.note.Info("an operator decided a transaction", "action", a.String(), "transaction", got.ID, "group", got.Group, "topic", got.Topic, "givenUp", x != nil)
-	// A drop of one that was given up stands nowhere else.
-	return got, f.save()
+	return got, nil
 }
 
 func (f *Flow) resume(x abandoned) (Half, error) {

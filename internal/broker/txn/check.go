@@ -32,7 +32,7 @@ type Check struct {
 // interval later, from the moment it was sent; while nobody is here nothing counts
 // and the line waits.
 //
-// A producer has only so many checks unanswered. When it lets one run into the
+// A producer has only so many checks unanswered. When it lets some run into the
 // next, it gets half as many at a time; with each answer one more again. So a slow
 // one is asked slowly, and its tries are not used up while they wait in its queue.
 
@@ -51,8 +51,13 @@ type peer struct {
 	id     string // client id, empty when not known
 	topics map[string]bool
 	window int                // how many checks it may have unanswered
+	cut    int64              // when that was made less, ms
 	asked  map[int64]struct{} // those
 }
+
+// leastWindow is what a producer that answers nothing is still asked at a time, so
+// that its transactions come to an end.
+const leastWindow = 32
 
 // maxTopics bounds what is remembered of where a connection sends to.
 const maxTopics = 256
@@ -192,8 +197,8 @@ func (f *Flow) releaseLocked(h *half, answered bool) {
 	delete(p.asked, h.off)
 	if answered {
 		p.window = min(p.window+1, f.cfg.Window)
-	} else {
-		p.window = max(1, min(p.window, len(p.asked)+1)/2)
+	} else if now := f.timer.Now(); now-p.cut >= f.cfg.Interval.Milliseconds() {
+		p.window, p.cut = max(min(leastWindow, f.cfg.Window), min(p.window, len(p.asked)+1)/2), now
 	}
 	f.moveLocked(f.mu.lines[h.group])
 }

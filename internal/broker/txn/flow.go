@@ -266,18 +266,21 @@ func (f *Flow) keep(ctx context.Context) {
 	defer marks.Stop()
 	saves := time.NewTicker(f.cfg.SaveInterval)
 	defer saves.Stop()
+	markFails, saveFails := false, false // told once until it works again
+	tell := func(was *bool, err error, text string) {
+		if err != nil && !*was {
+			f.note.Error(text, "err", err)
+		}
+		*was = err != nil
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-marks.C:
-			if err := f.writeMarks(false); err != nil {
-				f.note.Error("marks of ended transactions could not be written; trying again", "err", err)
-			}
+			tell(&markFails, f.writeMarks(false), "marks of ended transactions could not be written; trying again")
 		case <-saves.C:
-			if err := f.save(); err != nil {
-				f.note.Error("the state of transactions could not be saved; trying again", "err", err)
-			}
+			tell(&saveFails, f.save(), "the state of transactions could not be saved; trying again")
 		}
 	}
 }
@@ -363,8 +366,8 @@ func (f *Flow) tellProgress(m mark) {
 }
 
 // Pin is the lowest log position of an open half, math.MaxInt64 when there is
-// none. It is for storage.Store.Pin: who asks wants to delete a file, so the
-// halves in it are appended again.
+// none. It is for storage.Store.Pin: who asks wants to delete the oldest file, so
+// the halves in it are appended again.
 func (f *Flow) Pin() mq.LogOffset {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -372,10 +375,13 @@ func (f *Flow) Pin() mq.LogOffset {
 	if h == nil {
 		return math.MaxInt64
 	}
-	f.mu.renew = max(f.mu.renew, (h.pos/mq.LogOffset(f.cfg.LogFileSize)+1)*mq.LogOffset(f.cfg.LogFileSize))
-	select {
-	case f.wakeRenew <- struct{}{}:
-	default:
+	size := mq.LogOffset(f.cfg.LogFileSize)
+	if end := (f.p.Store.MinLog()/size + 1) * size; h.pos < end {
+		f.mu.renew = end
+		select {
+		case f.wakeRenew <- struct{}{}:
+		default:
+		}
 	}
 	return h.pos
 }

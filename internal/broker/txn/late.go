@@ -159,7 +159,8 @@ func (f *Flow) lifeOf(id, group string) (int64, error) {
 
 // outcome looks into the log for how a transaction ended: what was committed names
 // the place of a copy that it was made from, in its topic or, delayed, in the
-// schedule topic.
+// schedule topic. It is younger than that copy, so when the log holds a copy and no
+// commit there was none.
 func (f *Flow) outcome(id, group string) (State, error) {
 	places := map[mq.LogOffset]bool{}
 	topic := ""
@@ -172,6 +173,9 @@ func (f *Flow) outcome(id, group string) (State, error) {
 	})
 	if err != nil {
 		return 0, err
+	}
+	if len(places) == 0 {
+		return 0, errForgotten(errors.New("its messages are gone from the log"))
 	}
 	committed := false
 	for _, in := range []string{mq.TopicTransDiscard, topic, mq.TopicSchedule} {

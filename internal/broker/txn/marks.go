@@ -12,7 +12,8 @@ import (
 // A mark says which halves are ended: a message in the op topic with the tag d,
 // whose body lists their offsets, each with a comma behind it. A rollback is such a
 // mark, written before it is answered. A commit is proven by its receipt; its mark
-// is for RocketMQ, and waits for others to share a message with.
+// is for RocketMQ, and waits for others to share a message with. A mark with a
+// receipt says that a transaction that was given up is rolled back.
 
 const markTag = "d"
 
@@ -115,11 +116,7 @@ func (f *Flow) writeMark() (storage.Appended, error) {
 	if len(m.body) == 0 {
 		return storage.Appended{}, nil
 	}
-	now := time.Now().UnixMilli()
-	at, err := f.p.Store.AppendInternal(&record.Message{
-		Topic: mq.TopicTransOp, BornTime: now, BornHost: f.cfg.StoreHost, StoreHost: f.cfg.StoreHost,
-		Body: m.body, Properties: markProps,
-	})
+	at, err := f.appendMark(m.body, markProps)
 	if err != nil {
 		return at, err
 	}
@@ -129,4 +126,11 @@ func (f *Flow) writeMark() (storage.Appended, error) {
 		m.body = nil
 	}
 	return at, nil
+}
+
+func (f *Flow) appendMark(body, props []byte) (storage.Appended, error) {
+	return f.p.Store.AppendInternal(&record.Message{
+		Topic: mq.TopicTransOp, BornTime: time.Now().UnixMilli(), BornHost: f.cfg.StoreHost, StoreHost: f.cfg.StoreHost,
+		Body: body, Properties: props,
+	})
 }

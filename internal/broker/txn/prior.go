@@ -148,6 +148,10 @@ func (p *Prior) seeMark(v record.View) {
 	if tag, _ := v.Property(mq.PropTags); string(tag) != markTag {
 		return
 	}
+	if r, ours := receiptOf(v.Properties()); ours && r.Queue == discardQueue {
+		p.decided(int64(r.Offset), StateRolledBack, v.StoreTime())
+		return
+	}
 	for text := range strings.SplitSeq(bin.String(v.Body()), ",") {
 		off, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
