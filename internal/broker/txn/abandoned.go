@@ -59,7 +59,7 @@ func (f *Flow) resumeAbandoned(off int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	v, release, err := f.p.Store.Record(x.pos)
+	v, release, err := f.record(x.pos)
 	if err != nil {
 		return 0, err
 	}

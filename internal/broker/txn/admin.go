@@ -93,7 +93,7 @@ func (f *Flow) describe(h half) (Half, []byte, error) {
 }
 
 func (f *Flow) read(pos mq.LogOffset) (Half, []byte, error) {
-	v, release, err := f.p.Store.Record(pos)
+	v, release, err := f.record(pos)
 	if err != nil {
 		return Half{}, nil, err
 	}

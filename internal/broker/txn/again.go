@@ -56,7 +56,7 @@ func (f *Flow) renew(off int64) error {
 	group, topic := f.mu.halves.groups.text(h.group), f.mu.halves.topics.text(h.topic)
 	f.mu.Unlock()
 
-	v, release, err := f.p.Store.Record(old.pos)
+	v, release, err := f.record(old.pos)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (f *Flow) abandon(off int64) error {
 	}
 	old := *h
 	f.mu.Unlock()
-	v, release, err := f.p.Store.Record(old.pos)
+	v, release, err := f.record(old.pos)
 	if err != nil {
 		return err
 	}

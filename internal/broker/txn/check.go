@@ -328,7 +328,7 @@ func (f *Flow) hold(l *line, failed bool) {
 // ask sends the check of a half to the best producer that has room, and reports
 // whether there was one.
 func (f *Flow) ask(l *line, h half, group string, here []clients.Client) (bool, error) {
-	v, release, err := f.p.Store.Record(h.pos)
+	v, release, err := f.record(h.pos)
 	if err != nil {
 		return false, err
 	}

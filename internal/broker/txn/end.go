@@ -170,7 +170,7 @@ const crcTailSize = 20
 
 // commit appends the message of a half record to its topic; put is held.
 func (f *Flow) commit(pos mq.LogOffset, receipt record.Receipt) (storage.Appended, error) {
-	v, release, err := f.p.Store.Record(pos)
+	v, release, err := f.record(pos)
 	if err != nil {
 		return storage.Appended{}, fmt.Errorf("%w: the half message cannot be read: %w", mq.ErrSystem, err)
 	}
@@ -204,4 +204,17 @@ func (f *Flow) withReceipt(m *record.Message, receipt record.Receipt) {
 		props = props[:plain]
 	}
 	m.Properties = props
+}
+
+// record reads a half message. One that was appended again or given up a moment
+// ago may not be durable yet, and not visible for that.
+func (f *Flow) record(pos mq.LogOffset) (record.View, func(), error) {
+	v, release, err := f.p.Store.Record(pos)
+	if err == nil || !f.p.Store.SyncFlush() || pos < f.p.Store.Durable() {
+		return v, release, err
+	}
+	if err := f.p.Store.Flush(); err != nil {
+		return nil, nil, err
+	}
+	return f.p.Store.Record(pos)
 }
