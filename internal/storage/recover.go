@@ -168,6 +168,7 @@ func (r *recovery) readMarks() error {
 	s.checkpointOld = r.aborted
 	r.stranger = !found || s.checkpointCRC != st.checkpoint[0] && s.checkpointCRC != st.checkpoint[1]
 	r.trusted = found && s.log.Holds(st.covered)
+	s.foreign = r.stranger
 	if found {
 		s.state = st
 	} else if s.docs.old && len(s.log.Segments().Files()) > 0 {

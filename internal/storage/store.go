@@ -34,6 +34,7 @@ type Store struct {
 
 	docs      documents
 	identity  identity               // immutable after Open
+	foreign   bool                   // another broker wrote here since we did, or we never did; immutable after Open
 	damaged   []mq.LogOffset         // starts of log files whose first record cannot be read; immutable after Open
 	graveyard sync.Mutex             // held by whoever changes graves
 	graves    atomic.Pointer[graves] // topics that were deleted
@@ -177,6 +178,10 @@ func (s *Store) keepQueues(ctx context.Context) {
 		s.queuesFull.Store(err != nil && vfs.IsNoSpace(err))
 	}
 }
+
+// Foreign reports whether another broker has written here since we did, or we never
+// did: then what RocketMQ says of its progress counts.
+func (s *Store) Foreign() bool { return s.foreign }
 
 // Close makes everything durable and stops the store clean. It may be called
 // again.

@@ -30,6 +30,7 @@ type Store interface {
 	MinLog() mq.LogOffset
 	MaxLog() mq.LogOffset
 	Durable() mq.LogOffset
+	Foreign() bool
 	Flush() error
 	SyncFlush() bool
 	WhenDurable(end mq.LogOffset, timeout time.Duration, fn func(error))
@@ -171,7 +172,9 @@ func (f *Flow) restore(p *Prior) {
 
 	// RocketMQ says by its progress what it is done with, and makes a new copy
 	// instead of a mark.
-	if low, ok := f.p.Offsets.Query(mq.GroupTrans, mq.TopicTransHalf, 0); ok && int64(low) > p.im.mark.lowHalf {
+	foreign := f.p.Store.Foreign() || !p.im.written
+	f.saving.stale = f.saving.stale || foreign
+	if low, ok := f.p.Offsets.Query(mq.GroupTrans, mq.TopicTransHalf, 0); ok && foreign && int64(low) > p.im.mark.lowHalf {
 		for i := t.head; i < len(t.list) && t.list[i].off < int64(low); i++ {
 			if h := &t.list[i]; !h.is(closed) {
 				f.mu.recent.add(h.off, ended{h.pos, StateRolledBack, 0})
@@ -257,6 +260,9 @@ func (f *Flow) Run(ctx context.Context) error {
 	}
 	f.saving.Lock()
 	defer f.saving.Unlock()
+	if err == nil {
+		f.tellProgress(f.saving.mark) // whatever somebody made of it
+	}
 	return errors.Join(sweepErr, err, f.saving.journal.close())
 }
 

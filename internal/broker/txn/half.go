@@ -43,7 +43,6 @@ const (
 	timed         // in the due-time queue
 	waiting       // in the line of its group: a check is due
 	asked         // a check was sent and not answered yet
-	immune        // it says itself when it is asked about; known only when it comes from its record
 )
 
 const maxTries = math.MaxUint16
@@ -234,9 +233,6 @@ func halfOf(v record.View, cfg *Config) (h half, group, topic string, err error)
 	}
 	h = half{off: int64(v.QueueOffset()), pos: v.LogOffset(), born: v.BornTime(), tries: triesOf(v.Properties())}
 	h.due = firstCheck(v.Properties(), v.BornTime(), v.StoreTime(), h.tries, cfg)
-	if _, ok := v.Property(mq.PropCheckImmunity); ok {
-		h.flags |= immune
-	}
 	real, _ := v.Property(mq.PropRealTopic)
 	producers, _ := v.Property(mq.PropProducerGroup)
 	return h, bin.String(producers), bin.String(real), nil

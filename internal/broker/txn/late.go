@@ -33,7 +33,7 @@ func (f *Flow) late(req *EndRequest) (mq.LogOffset, error) {
 			continue
 		case known && (e.state == StateCommitted || e.state == StateRolledBack):
 			return f.again(req, e.state)
-		case known && e.state == StateResumed:
+		case known && (e.state == StateResumed || e.state == copied):
 			off = e.to
 		case known && e.state == StateGivenUp:
 			s, err := f.abandonedAs(e.to)

@@ -3,6 +3,7 @@ package txn
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"path/filepath"
 	"strconv"
@@ -26,15 +27,22 @@ type Prior struct {
 	notes   []string
 
 	unmarked map[int64]struct{} // committed by a receipt, and no mark says so yet
-	copies   map[int64]int64    // RocketMQ's latest copy of a message that is not to be asked about yet, by its first
-	ended    map[int64]struct{} // such messages that are ended, by their first copy
 	odd      int                // records in the half topic that are no half messages
+
+	// RocketMQ stores a half message again for each check, and ends it by a mark of
+	// any copy, if it does not lose track of it. What looks alike is one message.
+	seed   maphash.Seed
+	likes  map[uint64]int64 // open halves by likeness
+	keys   map[int64]uint64 // and the other way
+	gone   map[uint64]bool  // likenesses that ended lately
+	ending []uint64         // those, in a ring
+	next   int
 }
 
 // ReadPrior reads the journal in ownDir. One that is damaged is set aside; then
 // the log and RocketMQ's progress say what is open.
 func ReadPrior(fsys vfs.FS, ownDir string, cfg Config) (*Prior, error) {
-	p := &Prior{cfg: cfg, note: cfg.Log, unmarked: map[int64]struct{}{}, copies: map[int64]int64{}, ended: map[int64]struct{}{}}
+	p := &Prior{cfg: cfg, note: cfg.Log, unmarked: map[int64]struct{}{}, seed: maphash.MakeSeed(), likes: map[uint64]int64{}, keys: map[int64]uint64{}, gone: map[uint64]bool{}}
 	if p.note == nil {
 		p.note = slog.New(slog.DiscardHandler)
 	}
@@ -100,13 +108,66 @@ func receiptOf(props []byte) (record.Receipt, bool) {
 
 func (p *Prior) end(h *half, s State, to int64) {
 	p.recent.add(h.off, ended{h.pos, s, to})
+	if key, ok := p.keys[h.off]; ok {
+		delete(p.keys, h.off)
+		if s != StateResumed && s != copied {
+			delete(p.likes, key)
+			p.over(key)
+		}
+	}
 	p.im.table.close(h)
+}
+
+// over remembers a likeness that ended.
+func (p *Prior) over(key uint64) {
+	if p.gone[key] {
+		return
+	}
+	p.gone[key] = true
+	if len(p.ending) < maxRecent {
+		p.ending = append(p.ending, key)
+		return
+	}
+	delete(p.gone, p.ending[p.next])
+	p.ending[p.next] = key
+	p.next = (p.next + 1) % maxRecent
+}
+
+// likeness is the same for all copies of a half message, 0 when it has no key.
+func (p *Prior) likeness(v record.View, group, topic string) uint64 {
+	unique, ok := v.Property(mq.PropUniqueKey)
+	if !ok {
+		return 0
+	}
+	var h maphash.Hash
+	h.SetSeed(p.seed)
+	for _, s := range []string{bin.String(unique), group, topic, strconv.FormatInt(v.BornTime(), 10)} {
+		_, _ = h.WriteString(s)
+		_ = h.WriteByte(0)
+	}
+	return h.Sum64()
+}
+
+// now is RocketMQ's latest copy of a half, if that is open.
+func (p *Prior) now(off int64) *half {
+	for range 64 {
+		if h := p.im.table.find(off); h != nil {
+			return h
+		}
+		e, ok := p.recent.get(off)
+		if !ok || e.state != copied {
+			return nil
+		}
+		off = e.to
+	}
+	return nil
 }
 
 // seeHalf takes in an open half, which may be another one appended again.
 func (p *Prior) seeHalf(v record.View) {
 	off := int64(v.QueueOffset())
-	if r, ours := receiptOf(v.Properties()); ours {
+	r, ours := receiptOf(v.Properties())
+	if ours {
 		switch r.Queue {
 		case halfQueue:
 			p.unmarked[int64(r.Offset)] = struct{}{}
@@ -124,20 +185,20 @@ func (p *Prior) seeHalf(v record.View) {
 		}
 		return
 	}
-	// RocketMQ makes copies of a message that is not to be asked about yet, and a
-	// mark of the first ends them all.
-	if first, ok := number(v.Properties(), mq.PropPreparedOffset); ok {
-		if _, over := p.ended[first]; over {
+	if key := p.likeness(v, group, topic); key != 0 {
+		_, tried := v.Property(mq.PropCheckTimes)
+		_, kept := v.Property(mq.PropPreparedOffset)
+		again := !ours && (tried || kept)
+		if again && p.gone[key] {
+			p.recent.add(off, ended{h.pos, StateRolledBack, 0})
 			return
 		}
-		last, more := p.copies[first]
-		if !more {
-			last = first
+		if last, ok := p.likes[key]; ok && again {
+			if old := p.im.table.find(last); old != nil {
+				p.end(old, copied, off)
+			}
 		}
-		if h := p.im.table.find(last); h != nil {
-			p.im.table.close(h)
-		}
-		p.copies[first] = h.off
+		p.likes[key], p.keys[off] = off, key
 	}
 	p.im.table.touch(p.im.table.add(h, group, topic))
 	p.im.table.prune()
@@ -158,18 +219,7 @@ func (p *Prior) seeMark(v record.View) {
 			continue
 		}
 		delete(p.unmarked, off)
-		last, copied := p.copies[off]
-		if copied {
-			delete(p.copies, off)
-			if h := p.im.table.find(last); h != nil {
-				p.end(h, StateRolledBack, 0)
-			}
-		}
-		h := p.im.table.find(off)
-		if (copied || h != nil && h.is(immune)) && len(p.ended) < maxRecent {
-			p.ended[off] = struct{}{}
-		}
-		if h != nil && h.pos < v.LogOffset() {
+		if h := p.now(off); h != nil && h.pos < v.LogOffset() {
 			p.end(h, StateRolledBack, 0)
 		}
 	}

@@ -19,6 +19,10 @@ type ended struct {
 	to    int64 // that half, or the offset of the one given up
 }
 
+// copied is the state of a half that RocketMQ has stored again, without a mark: a
+// mark of it ends the copy.
+const copied State = 0x80
+
 // maxRecent bounds the memory: some 5 MB.
 const maxRecent = 1 << 16
 
