@@ -144,7 +144,6 @@ func TestStoreOfRocketMQWithTransactions(t *testing.T) {
 	s := &cfg.Broker.Store
 	s.LogFileSize, s.QueueFileSize, s.IndexSlots, s.IndexEntries = 65536, 1000, 100, 400
 	cfg.Broker.Produce.MaxBody = 32 << 10
-	cfg.Broker.IgnorePending = []string{"timer"}
 	for life := range 2 {
 		n, err := Start(t.Context(), cfg)
 		if err != nil {
