@@ -121,6 +121,7 @@ type Announcer struct {
 		version mq.DataVersion
 		form    form
 	}
+	perm     atomic.Int32 // cfg.Perm, or what it was changed to
 	oversize atomic.Bool  // it was told that a registration is too large
 	ask      *client.Pool // for questions; registrations have connections of their own
 }
@@ -140,6 +141,7 @@ func New(cfg Config, register *topics.Register) (*Announcer, error) {
 	if a.cfg.Get == nil {
 		a.cfg.Get = get
 	}
+	a.perm.Store(int32(cfg.Perm))
 	var err error
 	if a.ask, err = client.NewPool(cfg.Client); err != nil {
 		return nil, fmt.Errorf("announce: %w", err)
@@ -177,6 +179,10 @@ func (a *Announcer) Run(ctx context.Context) (err error) {
 	all.Wait()
 	return nil
 }
+
+// SetPerm changes what the broker may do (Config.Perm). Name servers are told with
+// the next version of the topics.
+func (a *Announcer) SetPerm(p mq.Perm) { a.perm.Store(int32(p)) }
 
 // Told returns when every name server that can be reached knows the topics as
 // they are now, or when ctx is done. Those that cannot be reached are not waited
@@ -224,7 +230,7 @@ func (a *Announcer) topicsNow() (map[string]*mq.TopicConfig, mq.DataVersion) {
 	all, version := a.topics.All()
 	said := make(map[string]*mq.TopicConfig, len(all))
 	for _, t := range all {
-		if narrow := t.Perm & (a.cfg.Perm | mq.PermInherit | mq.PermPriority); narrow != t.Perm {
+		if narrow := t.Perm & (mq.Perm(a.perm.Load()) | mq.PermInherit | mq.PermPriority); narrow != t.Perm {
 			less := *t
 			less.Perm = narrow
 			t = &less

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/sundial-mq/sundial/internal/broker/assign"
@@ -19,9 +20,12 @@ import (
 	"github.com/sundial-mq/sundial/internal/broker/topics"
 	"github.com/sundial-mq/sundial/internal/broker/txn"
 	"github.com/sundial-mq/sundial/internal/metric"
+	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/protocol"
 	"github.com/sundial-mq/sundial/internal/remoting/server"
 	"github.com/sundial-mq/sundial/internal/storage"
+	"github.com/sundial-mq/sundial/internal/storage/table"
+	"github.com/sundial-mq/sundial/internal/vfs"
 )
 
 // Parts are what the API puts a face on. All must be there but the last three.
@@ -48,6 +52,12 @@ type Parts struct {
 	// Route asks the name servers for the brokers of a topic; nil, or a nil route, is
 	// for a broker without name servers, whose queues are all there are.
 	Route func(ctx context.Context, topic string) (*protocol.Route, error)
+	// SetPerm is told of a change of the broker's permission, for the name servers.
+	SetPerm func(mq.Perm)
+	// FS and Dir are where settings that are changed by command are kept, in
+	// liveConfig.json; without FS none can be changed.
+	FS  vfs.FS
+	Dir string
 	// Metrics takes the API's metrics; nil lists them nowhere.
 	Metrics *metric.Registry
 }
@@ -62,6 +72,13 @@ type API struct {
 	m       metrics
 	traffic traffic
 	routes  routeCache
+	live    struct {
+		sync.Mutex
+		now     *Settings // in force; replaced, never changed in place
+		file    *table.Document[changesFile]
+		changed map[string]string // what differs from the configuration
+		version mq.DataVersion
+	}
 	replies replies
 }
 
@@ -89,6 +106,10 @@ func New(cfg Config, p Parts) (*API, error) {
 	a := &API{cfg: cfg, p: p, log: cfg.Log, started: time.Now(), m: newMetrics(p.Metrics, p.Stats.Stored)}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
+	}
+	a.live.version = mq.DataVersion{Timestamp: a.started.UnixMilli()}
+	if err := a.openSettings(p.FS, p.Dir); err != nil {
+		return nil, fmt.Errorf("broker API: %w", err)
 	}
 	a.classes.send = server.NewInline("send", p.Metrics)
 	a.classes.commit = server.NewInline("commit", p.Metrics)
@@ -210,6 +231,7 @@ func (a *API) commands() []command {
 		{protocol.DeleteExpiredCommitLog, c.admin, bare(a.deleteExpired)},
 
 		{protocol.GetBrokerRuntimeInfo, c.admin, bare(a.runtimeInfo)},
+		{protocol.UpdateBrokerConfig, c.admin, bare(a.updateConfig)},
 		{protocol.GetBrokerConfig, c.admin, bare(a.brokerConfig)},
 		{protocol.ViewBrokerStatsData, c.admin, with(a.statsData)},
 		{protocol.QueryConsumeTimeSpan, c.admin, with(a.consumeTimeSpan)},

@@ -160,6 +160,7 @@ func newBench(t testing.TB, o options) *bench {
 	if o.api != nil {
 		o.api(&cfg)
 	}
+	p.FS, p.Dir = disk, "/store/sundial"
 	b.api, err = New(cfg, *p)
 	must(err)
 	vc := server.DefaultConfig()

@@ -118,7 +118,7 @@ func TestD28LevelTableIsNotChangedWhileRunning(t *testing.T) {
 	const table = "1s 5s 10s"
 	p := newBench(t, options{api: func(c *Config) { c.Properties = [][2]string{{"messageDelayLevel", table}} }}).connect()
 	resp := p.do(25, nil, []byte("messageDelayLevel=2s 4s 8s\n"))
-	if resp.Code != int32(protocol.RequestCodeNotSupported) || !strings.Contains(resp.Remark, "UPDATE_BROKER_CONFIG") {
+	if resp.Code != int32(protocol.RequestCodeNotSupported) || !strings.Contains(resp.Remark, "messageDelayLevel needs a restart") {
 		t.Errorf("answered %d %q", resp.Code, resp.Remark)
 	}
 	if got := string(p.ok(protocol.GetBrokerConfig, nil, nil).Body); got != "messageDelayLevel="+table+"\n" {

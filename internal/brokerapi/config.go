@@ -44,6 +44,10 @@ type Config struct {
 	// RocketMQ does within 40 % of the memory; 0 is never.
 	YoungBytes int64
 
+	// Settings are those that may change while the broker runs, as the configuration
+	// has them; the parts are made with the same.
+	Settings Settings
+
 	// Properties are the settings in force as name and value, in order, for
 	// GET_BROKER_CONFIG.
 	Properties [][2]string
@@ -67,6 +71,8 @@ func DefaultConfig() Config {
 		Query:    server.ClassConfig{Name: "query", Workers: 8, Queue: 20_000},
 		Admin:    server.ClassConfig{Name: "admin", Workers: 8, Queue: 10_000},
 		Ask:      server.ClassConfig{Name: "ask", Workers: 64, Queue: 1_000, MaxWait: 5 * time.Second},
+
+		Settings: Settings{Perm: mq.PermRead | mq.PermWrite, AutoTopics: true, AutoGroups: true, Reserved: 72 * time.Hour, Hours: []int{4}, MaxUsed: 75},
 
 		AnnounceWait:  time.Second,
 		ClientTimeout: 10 * time.Second,

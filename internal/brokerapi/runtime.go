@@ -10,7 +10,6 @@ import (
 	"unicode/utf16"
 
 	"github.com/sundial-mq/sundial/internal/broker/stats"
-	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/protocol"
 	"github.com/sundial-mq/sundial/internal/remoting/server"
 )
@@ -247,30 +246,6 @@ func (a *API) levels(t map[string]string) {
 func ran(d time.Duration) string {
 	s := int64(d / time.Second)
 	return fmt.Sprintf("[ %d days, %d hours, %d minutes, %d seconds ]", s/86400, s/3600%24, s/60%60, s%60)
-}
-
-// brokerConfig shows the settings in force (26) as the text of a Java
-// properties file.
-func (a *API) brokerConfig(*request) (answer, error) {
-	var b strings.Builder
-	settings := a.cfg.Properties
-	if len(settings) == 0 { // Java's tools take no empty body
-		settings = [][2]string{
-			{"brokerClusterName", a.cfg.Cluster}, {"brokerName", a.cfg.Broker}, {"brokerId", strconv.FormatInt(a.cfg.BrokerID, 10)},
-			{"brokerIP1", a.cfg.Addr.Addr().String()}, {"listenPort", strconv.Itoa(int(a.cfg.Addr.Port()))},
-		}
-	}
-	for _, kv := range settings {
-		if kv[0] == "brokerIP1" && kv[1] == "" { // the one that was found
-			kv[1] = a.cfg.Addr.Addr().String()
-		}
-		b.WriteString(escapeProperty(kv[0], true))
-		b.WriteByte('=')
-		b.WriteString(escapeProperty(kv[1], false))
-		b.WriteByte('\n')
-	}
-	version := protocol.EncodeBody(&mq.DataVersion{Timestamp: a.started.UnixMilli()})
-	return answer{header: &protocol.ConfigResponse{Version: string(version)}, body: []byte(b.String())}, nil
 }
 
 // escapeProperty writes a text so that Java's Properties reads it back. Names

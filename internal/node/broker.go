@@ -103,6 +103,10 @@ func (b *broker) spread(p *parts) {
 	c.Delay.Log = p.log
 	c.Redeliver.StoreHost, c.Redeliver.Perm, c.Redeliver.SyncFlushTimeout = b.host, c.Perm, c.Produce.SyncFlushTimeout
 	c.API.Cluster, c.API.Broker, c.API.BrokerID, c.API.Addr = c.Cluster, c.Name, c.ID, b.host
+	c.API.Settings = brokerapi.Settings{
+		Perm: c.Perm, AutoTopics: c.Topics.AutoCreate, AutoGroups: c.Groups.AutoCreate,
+		Reserved: c.Store.Expiry.Reserved, Hours: c.Store.Expiry.Hours, MaxUsed: c.Store.Expiry.MaxUsed,
+	}
 	c.API.Region, c.API.TraceOn, c.API.Log = c.Produce.Region, c.Produce.TraceOn, p.log
 	c.Announce.NameServers, c.Announce.Cluster, c.Announce.Broker, c.Announce.ID = p.at.NameServers, c.Cluster, c.Name, c.ID
 	c.Announce.Addr, c.Announce.HAAddr, c.Announce.Perm, c.Announce.Log = b.host.String(), b.host.String(), c.Perm, p.log
@@ -291,7 +295,7 @@ func (b *broker) openAPI(p *parts) (err error) {
 	if b.api, err = brokerapi.New(b.cfg.API, brokerapi.Parts{
 		Store: b.store, Produce: b.produce, Fetch: b.fetch, Redeliver: b.redeliver,
 		Topics: b.topics, Groups: b.groups, Offsets: b.offsets, Clients: b.clients, Modes: b.modes, Stats: b.stats, Txn: b.txn, Delay: b.delay,
-		Announced: b.told, Route: b.announcer.Route, Metrics: p.metrics,
+		Announced: b.told, Route: b.announcer.Route, SetPerm: b.announcer.SetPerm, FS: p.fs, Dir: filepath.Join(p.cfg.Dir, "sundial"), Metrics: p.metrics,
 	}); err != nil {
 		return err
 	}

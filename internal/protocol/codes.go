@@ -16,6 +16,7 @@ const (
 	UpdateAndCreateTopic                 Code = 17
 	UpdateAndCreateTopicList             Code = 18
 	GetAllTopicConfig                    Code = 21
+	UpdateBrokerConfig                   Code = 25
 	GetBrokerConfig                      Code = 26
 	GetBrokerRuntimeInfo                 Code = 28
 	SearchOffsetByTimestamp              Code = 29
@@ -142,7 +143,6 @@ func (r Request) Served() bool { return r.Why == "" }
 // Reasons not to serve a request. They reach whoever asks, as the remark.
 const (
 	whyUnused     = "no RocketMQ server answers it"
-	whyConfig     = "settings do not change while running: edit the configuration file and restart"
 	whyTimer      = "arbitrary delays (TIMER_*) and recall are not served yet, delay levels are"
 	whyACL1       = "ACL 1.0 ended with RocketMQ 5.3.0"
 	whyAuth       = "users and permissions are not served yet"
@@ -171,7 +171,7 @@ var requests = []Request{
 	{GetAllTopicConfig, "GET_ALL_TOPIC_CONFIG", Broker, ""},
 	{22, "GET_TOPIC_CONFIG_LIST", Nobody, whyUnused},
 	{23, "GET_TOPIC_NAME_LIST", Nobody, whyUnused},
-	{25, "UPDATE_BROKER_CONFIG", Broker, whyConfig},
+	{UpdateBrokerConfig, "UPDATE_BROKER_CONFIG", Broker, ""},
 	{GetBrokerConfig, "GET_BROKER_CONFIG", Broker, ""},
 	{27, "TRIGGER_DELETE_FILES", Nobody, whyUnused},
 	{GetBrokerRuntimeInfo, "GET_BROKER_RUNTIME_INFO", Broker, ""},

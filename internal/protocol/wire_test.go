@@ -18,6 +18,7 @@ var headers = map[Code]struct{ request, response any }{
 	UpdateConsumerOffset:                 {UpdateConsumerOffsetHeader{}, nil},
 	UpdateAndCreateTopic:                 {CreateTopicHeader{}, nil},
 	GetAllTopicConfig:                    {TopicPageHeader{}, TopicPageResponse{}},
+	UpdateBrokerConfig:                   {},
 	GetBrokerConfig:                      {nil, ConfigResponse{}},
 	SearchOffsetByTimestamp:              {SearchOffsetHeader{}, OffsetResponse{}},
 	GetMaxOffset:                         {QueueHeader{}, OffsetResponse{}},

@@ -62,6 +62,15 @@ func (s *Store) keepClean(ctx context.Context) {
 	}
 }
 
+// SetExpiry changes what decides when old messages go: how long they are kept,
+// the hours in which files are deleted, and the percentage of the disk above which
+// they are deleted at any hour.
+func (s *Store) SetExpiry(reserved time.Duration, hours []int, maxUsed int) {
+	e := s.cfg.Expiry
+	e.Reserved, e.Hours, e.MaxUsed = reserved, slices.Clone(hours), maxUsed
+	s.expiry.Store(&e)
+}
+
 // ExpireNow deletes what has expired, at any hour, and returns how many files of
 // the log went.
 func (s *Store) ExpireNow(ctx context.Context) (int, error) { return s.expire(ctx, true) }
@@ -101,7 +110,7 @@ func (s *Store) expire(ctx context.Context, asked bool) (int, error) {
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	e := s.cfg.Expiry
+	e := *s.expiry.Load()
 	used, path, err := s.diskUsed()
 	if err != nil {
 		return 0, err
@@ -124,7 +133,7 @@ func (s *Store) expire(ctx context.Context, asked bool) (int, error) {
 
 // dropFiles takes files out of the log, oldest first, until one must stay.
 func (s *Store) dropFiles(ctx context.Context, forced bool, used int, path string) (gone int, err error) {
-	e := s.cfg.Expiry
+	e := *s.expiry.Load()
 	run := s.log.Segments()
 	var lostFrom, lostTo mq.LogOffset
 	for files := run.Files(); gone < e.Batch && len(files) > 1 && ctx.Err() == nil; files = run.Files() {
@@ -192,5 +201,5 @@ func (s *Store) expired(f *segment.File) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("age of %s: %w", f.Path(), err)
 	}
-	return time.Since(changed) >= s.cfg.Expiry.Reserved, nil
+	return time.Since(changed) >= s.expiry.Load().Reserved, nil
 }

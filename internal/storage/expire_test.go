@@ -285,3 +285,21 @@ func TestAFileIsNotPulledFromUnderItsReader(t *testing.T) {
 		f.Release()
 	})
 }
+
+// What decides when files go can be changed while they wait.
+func TestExpiryIsChangedWhileRunning(t *testing.T) {
+	t.Parallel()
+	onDisk(t, func(c *Config) { c.Index, c.Expiry.Hours, c.Expiry.GuardInterval = false, []int{4}, time.Minute }, func(t *testing.T, disk *memfs.FS, s *Store) {
+		fill(t, s, 6)
+		pass(3 * time.Hour)
+		s.SetExpiry(2*time.Hour, []int{9}, 75)
+		pass(2 * time.Hour) // five o'clock
+		if got := s.log.First(); got != 0 {
+			t.Fatalf("in the hour that does not count any more the log begins at %d", got)
+		}
+		pass(5 * time.Hour)
+		if got := len(s.log.Segments().Files()); got != 1 {
+			t.Fatalf("after the new hour there are %d files, want the last", got)
+		}
+	})
+}

@@ -38,6 +38,7 @@ type Store struct {
 	damaged   []mq.LogOffset         // starts of log files whose first record cannot be read; immutable after Open
 	graveyard sync.Mutex             // held by whoever changes graves
 	graves    atomic.Pointer[graves] // topics that were deleted
+	expiry    atomic.Pointer[Expiry] // cfg.Expiry, or what it was changed to
 	follow    follower
 
 	saving        sync.Mutex // guards what follows
@@ -73,6 +74,7 @@ func Open(fsys vfs.FS, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("store settings: %w", err)
 	}
 	s := &Store{fs: fsys, cfg: cfg, note: cfg.Log, expiring: make(chan struct{}, 1)}
+	s.expiry.Store(&s.cfg.Expiry)
 	if s.note == nil {
 		s.note = slog.New(slog.DiscardHandler)
 	}

@@ -11,8 +11,8 @@ import (
 // allow makes RocketMQ's checks in RocketMQ's order and finds the filter.
 func (f *Flow) allow(req *Request) (*filter.Filter, about, error) {
 	var a about
-	if !f.cfg.Perm.Readable() {
-		return nil, a, &ForbiddenError{1, fmt.Sprintf("this broker does not give messages (brokerPermission is %d)", f.cfg.Perm)}
+	if !f.permission().Readable() {
+		return nil, a, &ForbiddenError{1, fmt.Sprintf("this broker does not give messages (brokerPermission is %d)", f.permission())}
 	}
 	if req.Flag&mq.PullLite != 0 && !f.cfg.LitePull {
 		return nil, a, &ForbiddenError{1, "this broker does not serve lite pull consumers (litePullMessageEnable is false)"}

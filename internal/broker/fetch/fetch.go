@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -20,6 +21,7 @@ import (
 // Flow serves pulls. Its methods are safe for concurrent use.
 type Flow struct {
 	cfg     Config
+	perm    atomic.Int32 // cfg.Perm, or what it was changed to
 	store   *storage.Store
 	topics  *topics.Register
 	groups  *groups.Register
@@ -34,8 +36,15 @@ func New(cfg Config, store *storage.Store, t *topics.Register, g *groups.Registe
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("fetch: %w", err)
 	}
-	return &Flow{cfg: cfg, store: store, topics: t, groups: g, clients: c, offsets: o, lot: newLot(cfg.MaxParked, cfg.MaxParkedPerQueue)}, nil
+	f := &Flow{cfg: cfg, store: store, topics: t, groups: g, clients: c, offsets: o, lot: newLot(cfg.MaxParked, cfg.MaxParkedPerQueue)}
+	f.SetPerm(cfg.Perm)
+	return f, nil
 }
+
+// SetPerm changes what the broker may do (Config.Perm).
+func (f *Flow) SetPerm(p mq.Perm) { f.perm.Store(int32(p)) }
+
+func (f *Flow) permission() mq.Perm { return mq.Perm(f.perm.Load()) }
 
 // Pull looks once and calls done before it returns, or parks the request and
 // calls done exactly once later, from a goroutine of Run. It may read from the

@@ -20,8 +20,8 @@ type Peeked struct {
 // queues from any of them on, and changes nothing: neither its progress nor what
 // anybody is given. It may read from the disk.
 func (f *Flow) Peek(groupName, topicName string, queue mq.QueueID, most int32) (Peeked, error) {
-	if !f.cfg.Perm.Readable() {
-		return Peeked{}, fmt.Errorf("%w: this broker does not give messages (brokerPermission is %d)", mq.ErrNoPermission, f.cfg.Perm)
+	if !f.permission().Readable() {
+		return Peeked{}, fmt.Errorf("%w: this broker does not give messages (brokerPermission is %d)", mq.ErrNoPermission, f.permission())
 	}
 	topic := f.topics.Get(topicName)
 	switch {

@@ -45,6 +45,7 @@ type Forbidden = map[string]map[string]int32 // group, topic
 // concurrent use.
 type Register struct {
 	cfg       Config
+	auto      atomic.Bool // cfg.AutoCreate, or what it was changed to
 	loaded    table.Report
 	table     *catalog.Table[mq.GroupConfig]
 	forbidden atomic.Pointer[Forbidden] // replaced within edits, never changed in place
@@ -57,6 +58,7 @@ func Open(fs vfs.FS, dir string, cfg Config) (*Register, error) {
 		return nil, err
 	}
 	r := &Register{cfg: cfg}
+	r.auto.Store(cfg.AutoCreate)
 	if err := r.load(fs, dir); err != nil {
 		return nil, err
 	}
@@ -74,6 +76,9 @@ func Open(fs vfs.FS, dir string, cfg Config) (*Register, error) {
 	}
 	return r, nil
 }
+
+// SetAutoCreate changes whether groups come by themselves (Config.AutoCreate).
+func (r *Register) SetAutoCreate(on bool) { r.auto.Store(on) }
 
 // Loaded says what Open found on disk.
 func (r *Register) Loaded() table.Report { return r.loaded }
@@ -93,7 +98,7 @@ func (r *Register) Ensure(name string) (*mq.GroupConfig, error) {
 	if err := mq.ValidGroup(name); err != nil {
 		return nil, err
 	}
-	if !r.cfg.AutoCreate && !mq.SystemGroup(name) {
+	if !r.auto.Load() && !mq.SystemGroup(name) {
 		return nil, fmt.Errorf("%w: subscription group [%s] does not exist, and it is not made by itself (autoCreateSubscriptionGroup is false)", mq.ErrNoGroup, name)
 	}
 	g := mq.NewGroupConfig(strings.Clone(name)) // name may be a view into a frame

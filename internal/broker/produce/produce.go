@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sundial-mq/sundial/internal/broker/topics"
@@ -36,6 +37,7 @@ type Retries interface {
 // Flow accepts messages. Its methods are safe for concurrent use.
 type Flow struct {
 	cfg    Config
+	perm   atomic.Int32 // cfg.Perm, or what it was changed to
 	store  *storage.Store
 	topics *topics.Register
 	delay  Delayer
@@ -54,11 +56,18 @@ func New(cfg Config, store *storage.Store, register *topics.Register, delay Dela
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("produce: %w", err)
 	}
-	return &Flow{
+	f := &Flow{
 		cfg: cfg, store: store, topics: register, delay: delay, retry: retry, halves: halves, told: told,
 		keys: newKeys(cfg.StoreHost.Addr()), tail: tail(cfg.Cluster, cfg.Region, cfg.TraceOn),
-	}, nil
+	}
+	f.SetPerm(cfg.Perm)
+	return f, nil
 }
+
+// SetPerm changes what the broker may do (Config.Perm).
+func (f *Flow) SetPerm(p mq.Perm) { f.perm.Store(int32(p)) }
+
+func (f *Flow) permission() mq.Perm { return mq.Perm(f.perm.Load()) }
 
 // toldWait is how long the answer to a send that made its topic waits for the name
 // servers to know it.
@@ -126,8 +135,8 @@ func (f *Flow) place(req *Request) (place, error) {
 		return place{}, fmt.Errorf("%w: sends are accepted from %s on (startAcceptSendRequestTimeStamp)",
 			mq.ErrSystem, time.UnixMilli(f.cfg.AcceptFrom).Format(time.RFC3339))
 	}
-	if !f.cfg.Perm.Writable() {
-		return place{}, fmt.Errorf("%w: this broker does not take messages (brokerPermission is %d)", mq.ErrNoPermission, f.cfg.Perm)
+	if !f.permission().Writable() {
+		return place{}, fmt.Errorf("%w: this broker does not take messages (brokerPermission is %d)", mq.ErrNoPermission, f.permission())
 	}
 	if mq.SendForbidden(req.Topic) {
 		return place{}, fmt.Errorf("%w: topic %s is written by the broker alone", mq.ErrNoPermission, req.Topic)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/sundial-mq/sundial/internal/broker/groups"
@@ -37,6 +38,7 @@ const firstLevel = 3
 // Flow takes messages back. Its methods are safe for concurrent use.
 type Flow struct {
 	cfg    Config
+	perm   atomic.Int32 // cfg.Perm, or what it was changed to
 	store  *storage.Store
 	topics *topics.Register
 	groups *groups.Register
@@ -51,8 +53,15 @@ func New(cfg Config, store *storage.Store, t *topics.Register, g *groups.Registe
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("redeliver: %w", err)
 	}
-	return &Flow{cfg: cfg, store: store, topics: t, groups: g, delay: delay, locked: locked, recent: newRecent(cfg.MaxRemembered)}, nil
+	f := &Flow{cfg: cfg, store: store, topics: t, groups: g, delay: delay, locked: locked, recent: newRecent(cfg.MaxRemembered)}
+	f.SetPerm(cfg.Perm)
+	return f, nil
 }
+
+// SetPerm changes what the broker may do (Config.Perm).
+func (f *Flow) SetPerm(p mq.Perm) { f.perm.Store(int32(p)) }
+
+func (f *Flow) permission() mq.Perm { return mq.Perm(f.perm.Load()) }
 
 // Dead reports whether a message that a client itself sends to the retry topic
 // of a group goes to the dead letters: when it has had more tries than allowed,
@@ -92,8 +101,8 @@ func (f *Flow) SendBack(req *Request) error {
 	if err != nil {
 		return err
 	}
-	if !f.cfg.Perm.Writable() {
-		return fmt.Errorf("%w: this broker does not take messages (brokerPermission is %d)", mq.ErrNoPermission, f.cfg.Perm)
+	if !f.permission().Writable() {
+		return fmt.Errorf("%w: this broker does not take messages (brokerPermission is %d)", mq.ErrNoPermission, f.permission())
 	}
 	if group.RetryQueues <= 0 {
 		return nil // the group does not want retries

@@ -40,7 +40,7 @@ func (r *Register) AutoCreate(name, template string, queues, sysFlag int32) (*mq
 
 // template finds the topic in whose likeness name may be made.
 func (r *Register) template(name, template string) (*mq.TopicConfig, error) {
-	if !r.cfg.AutoCreate && (template == mq.TopicAutoCreate || r.System(template)) {
+	if !r.auto.Load() && (template == mq.TopicAutoCreate || r.System(template)) {
 		return nil, fmt.Errorf("%w: topic[%s] not exist, and it is not made by itself (autoCreateTopicEnable is false)", mq.ErrNoTopic, name)
 	}
 	like := r.Get(template)
@@ -123,6 +123,13 @@ func (r *Register) ensure(t *mq.TopicConfig) *mq.TopicConfig {
 	return t
 }
 
+// template is TBW102, in whose likeness topics come by themselves.
+func template(queues int32) *mq.TopicConfig {
+	t := derived(mq.TopicAutoCreate, queues)
+	t.Perm = readWrite | mq.PermInherit
+	return t
+}
+
 // ownTopics are the topics that every broker has from the start.
 func ownTopics(cfg Config) map[string]*mq.TopicConfig {
 	topics := map[string]*mq.TopicConfig{}
@@ -138,7 +145,7 @@ func ownTopics(cfg Config) map[string]*mq.TopicConfig {
 		return mq.PermInherit
 	}
 	if cfg.AutoCreate {
-		add(mq.TopicAutoCreate, cfg.DefaultQueues, readWrite|mq.PermInherit)
+		topics[mq.TopicAutoCreate] = template(cfg.DefaultQueues)
 	}
 	add(mq.TopicSelfTest, 1, readWrite)
 	add(mq.TopicBenchmark, 1024, readWrite)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sundial-mq/sundial/internal/catalog"
 	"github.com/sundial-mq/sundial/internal/mq"
@@ -19,6 +20,7 @@ import (
 // use.
 type Register struct {
 	cfg    Config
+	auto   atomic.Bool                // cfg.AutoCreate, or what it was changed to
 	own    map[string]*mq.TopicConfig // the broker's own topics, immutable
 	table  *catalog.Table[mq.TopicConfig]
 	loaded table.Report
@@ -42,6 +44,7 @@ func Open(fs vfs.FS, dir string, cfg Config) (*Register, error) {
 		return nil, err
 	}
 	r := &Register{cfg: cfg, own: ownTopics(cfg)}
+	r.auto.Store(cfg.AutoCreate)
 	var err error
 	if r.table, r.loaded, err = load(fs, dir); err != nil {
 		return nil, err
@@ -60,6 +63,35 @@ func Open(fs vfs.FS, dir string, cfg Config) (*Register, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// SetAutoCreate changes whether topics come by themselves (Config.AutoCreate), and
+// returns when that is on disk.
+func (r *Register) SetAutoCreate(on bool) error {
+	r.auto.Store(on)
+	var c Change
+	if r.table.Edit(func(e *catalog.Edit[mq.TopicConfig]) {
+		switch had := e.Get(mq.TopicAutoCreate); {
+		case on && had == nil:
+			t := template(r.cfg.DefaultQueues)
+			e.Put(t.Name, t)
+			c.Put = append(c.Put, t)
+		case !on && had != nil:
+			e.Delete(mq.TopicAutoCreate)
+			c.Deleted = append(c.Deleted, mq.TopicAutoCreate)
+		}
+	}) {
+		r.changed(c)
+	}
+	return r.table.Save()
+}
+
+// Touch steps the version of the list, so that those who were told of it are told
+// again: what they are told depends on more than the list.
+func (r *Register) Touch() error {
+	r.table.Edit(func(e *catalog.Edit[mq.TopicConfig]) { e.Touch() })
+	r.changed(Change{})
+	return r.table.Save()
 }
 
 // Loaded says what Open found on disk.
