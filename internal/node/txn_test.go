@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/sundial-mq/sundial/internal/broker/txn"
 	"github.com/sundial-mq/sundial/internal/mq"
@@ -13,11 +14,15 @@ import (
 )
 
 // half sends a half message and returns what its producer knows.
-func half(t *testing.T, n *Node, body string) protocol.SendResponse {
+func half(t *testing.T, n *Node, body string, props ...string) protocol.SendResponse {
 	t.Helper()
+	block := "TRAN_MSG\x01true\x02PGROUP\x01P\x02UNIQ_KEY\x01K-" + body + "\x02"
+	for i := 0; i < len(props); i += 2 {
+		block += props[i] + "\x01" + props[i+1] + "\x02"
+	}
 	h := protocol.SendHeader{
 		ProducerGroup: "P", Topic: "T", DefaultTopic: mq.TopicAutoCreate, DefaultTopicQueues: 1, SysFlag: mq.SysTxPrepared,
-		Properties: "TRAN_MSG\x01true\x02PGROUP\x01P\x02UNIQ_KEY\x01K-" + body + "\x02",
+		Properties: block,
 	}
 	req := remoting.NewRequest(int32(protocol.SendMessageV2), h.Encode()...)
 	req.Body = []byte(body)
@@ -91,6 +96,38 @@ func TestTransactionsOverTheWire(t *testing.T) {
 		t.Errorf("open are %v", ids)
 	}
 	if got := received(t, n); !slices.Equal(got, []string{"a", "c"}) {
+		t.Errorf("received %q", got)
+	}
+}
+
+// A transaction with a delay or a due time is delivered that long after its commit,
+// once; one whose due time cannot be is refused when it is prepared.
+func TestDelayedTransactions(t *testing.T) {
+	t.Parallel()
+	n := start(t, small(t.TempDir()))
+	level, timed := half(t, n, "level", "DELAY", "1"), half(t, n, "timed", "TIMER_DELAY_MS", "700")
+	if at := half(t, n, "never", "TIMER_DELAY_SEC", "-1"); at.MsgID != "" {
+		t.Error("a due time below 0 was taken")
+	}
+	<-time.After(1200 * time.Millisecond)
+	if got := received(t, n); len(got) != 0 {
+		t.Fatalf("%q before the commit", got)
+	}
+	committed := time.Now().UnixMilli()
+	for _, at := range []protocol.SendResponse{level, timed, timed, level} {
+		if got := end(t, n, at, txn.VerdictCommit); got != 0 {
+			t.Errorf("commit: %d", got)
+		}
+	}
+	var got []string
+	for deadline := time.Now().Add(10 * time.Second); len(got) < 2 && time.Now().Before(deadline); got = received(t, n) {
+		<-time.After(20 * time.Millisecond)
+	}
+	if late := time.Now().UnixMilli() - committed; late < 1000 {
+		t.Errorf("both are there after %d ms", late)
+	}
+	<-time.After(300 * time.Millisecond)
+	if got = received(t, n); !slices.Equal(got, []string{"timed", "level"}) {
 		t.Errorf("received %q", got)
 	}
 }

@@ -109,6 +109,14 @@ func (f *Flow) acceptOne(req *Request, to place) (Result, mq.LogOffset, error) {
 // producer's verdict, and its delay begins with that; another one that asks for a
 // delay waits for that.
 func (f *Flow) put(m *record.Message, req *Request, delayed, half bool) (storage.Appended, error) {
+	if half && delayed {
+		// What could not be delayed then is not taken now.
+		then := *m
+		then.SysFlag = then.SysFlag&^mq.SysTxMask | mq.SysTxCommit
+		if err := f.delay.Retarget(&then); err != nil {
+			return storage.Appended{}, err
+		}
+	}
 	if half {
 		return f.halves.Accept(m, req.Group, req.Sender)
 	}
@@ -152,7 +160,7 @@ func (f *Flow) checkSizes(req *Request, to place) error {
 	return nil
 }
 
-// refuse says no to what this broker can't do yet, or not with this message. A
+// refuse says no to what this broker does not do, or not with this message. A
 // level or a life behind the message (inherited) outweighs a timer; a retried
 // message (again) may have been a half one once.
 func (f *Flow) refuse(req *Request, r *read, inherited, again bool) error {
@@ -164,9 +172,6 @@ func (f *Flow) refuse(req *Request, r *read, inherited, again bool) error {
 	case !r.half && (tx == mq.SysTxPrepared || tx == mq.SysTxRollback) && !again:
 		return fmt.Errorf("%w: the system flag %#x says that the message is part of a transaction, and its properties do not (%s); nobody would ever see it",
 			mq.ErrIllegalMessage, int32(req.SysFlag), mq.PropTransaction)
-	case half && r.timed != "" && !inherited:
-		return fmt.Errorf("%w: this version does not serve timed transactions (property %s), only those with a delay level (property %s); the message was not stored",
-			mq.ErrSystem, r.timed, mq.PropDelay)
 	case r.timed == mq.PropTimerDeleteKey && !inherited:
 		return fmt.Errorf("%w: a message with property %s would recall another one; send a recall request with its handle instead", mq.ErrIllegalMessage, r.timed)
 	}

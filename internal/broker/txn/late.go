@@ -158,8 +158,8 @@ func (f *Flow) lifeOf(id, group string) (int64, error) {
 }
 
 // outcome looks into the log for how a transaction ended: what was committed names
-// the place of a copy that it was made from, in its topic or, delayed, in the
-// schedule topic. It is younger than that copy, so when the log holds a copy and no
+// the place of a copy that it was made from, in its topic or, delayed, in one of
+// those where messages wait. It is younger than that copy, so when the log holds a copy and no
 // commit there was none.
 func (f *Flow) outcome(id, group string) (State, error) {
 	places := map[mq.LogOffset]bool{}
@@ -178,7 +178,7 @@ func (f *Flow) outcome(id, group string) (State, error) {
 		return 0, errForgotten(errors.New("its messages are gone from the log"))
 	}
 	committed := false
-	for _, in := range []string{mq.TopicTransDiscard, topic, mq.TopicSchedule} {
+	for _, in := range []string{mq.TopicTransDiscard, topic, mq.TopicSchedule, mq.TopicTimer} {
 		if in == "" {
 			continue
 		}
