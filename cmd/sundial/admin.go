@@ -20,7 +20,7 @@ func adminCommand() *cobra.Command {
 	a := &admin{}
 	cmd := &cobra.Command{
 		Use:   "admin",
-		Short: "Look after topics, groups, messages, offsets, delays and dead letters of a cluster",
+		Short: "Look after topics, groups, messages, offsets, delays, transactions and dead letters of a cluster",
 		Long: `Asks name servers and brokers, Sundial's or RocketMQ's, and shows tables or, with
 --json, one JSON document; its fields are in each command's help. What destroys
 something asks first (--yes does not), and --dry-run shows what would be done.
@@ -42,7 +42,7 @@ has the command for each of mqadmin's.`,
 	// These fail only for flags that are not there.
 	_ = cmd.RegisterFlagCompletionFunc("broker", a.flagCompletion("broker"))
 	_ = cmd.RegisterFlagCompletionFunc("cluster", a.flagCompletion("cluster"))
-	cmd.AddCommand(clusterCommand(a), namesrvCommand(a), brokerCommand(a), topicCommand(a), groupCommand(a), messageCommand(a), delayCommand(a), dlqCommand(a), exportCommand(a), importCommand(a))
+	cmd.AddCommand(clusterCommand(a), namesrvCommand(a), brokerCommand(a), topicCommand(a), groupCommand(a), messageCommand(a), delayCommand(a), txnCommand(a), dlqCommand(a), exportCommand(a), importCommand(a))
 	return cmd
 }
 

@@ -79,6 +79,7 @@ func TestAdminJSONIsAsDescribed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cluster.json")
 	a.bury(r, "T", "dead", "k", "tag")
 	a.run(0, "message send T --body later --level 3 --keys d")
+	a.prepare(r, "T", "open")
 	a.run(0, "topic create Old")
 	a.run(0, "group create old")
 	a.run(0, "group reset g T --to earliest --yes")
@@ -91,7 +92,7 @@ func TestAdminJSONIsAsDescribed(t *testing.T) {
 		"group update old --retries 1", "group delete old --yes",
 		"message send T --body x", "message list T", "message find --topic T --key k", "message consume T --end --max 1",
 		"dlq list", "dlq show g", "dlq redrive g --all", "dlq purge g --yes",
-		"delay", "delay list", "export --offsets --config", "export " + file, "import " + file + " --dry-run",
+		"txn list", "txn show id-open", "txn resolve id-open --as rollback --dry-run", "txn resolve id-open --as resume", "delay", "delay list", "export --offsets --config", "export " + file, "import " + file + " --dry-run",
 		"namesrv list", "namesrv route T", "namesrv topics",
 	} {
 		words := strings.Fields(line)

@@ -40,7 +40,7 @@ func (f *Flow) Accept(m *record.Message, group string, sender any) (storage.Appe
 
 // open notes a half message that was stored; gate is held.
 func (f *Flow) open(at storage.Appended, m *record.Message, group, topic string, tries uint16) {
-	h := half{off: int64(at.Queue), pos: at.Log, born: m.BornTime, tries: tries}
+	h := half{off: int64(at.Queue), pos: at.Log, born: bornBy(m.BornTime, at.StoreTime), tries: tries}
 	h.due = firstCheck(m.Properties, m.BornTime, at.StoreTime, tries, &f.cfg)
 	f.mu.Lock()
 	defer f.mu.Unlock()

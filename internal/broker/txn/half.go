@@ -231,7 +231,7 @@ func halfOf(v record.View, cfg *Config) (h half, group, topic string, err error)
 	if _, err := destinationOf(v.Properties()); err != nil {
 		return h, "", "", err
 	}
-	h = half{off: int64(v.QueueOffset()), pos: v.LogOffset(), born: v.BornTime(), tries: triesOf(v.Properties())}
+	h = half{off: int64(v.QueueOffset()), pos: v.LogOffset(), born: bornBy(v.BornTime(), v.StoreTime()), tries: triesOf(v.Properties())}
 	h.due = firstCheck(v.Properties(), v.BornTime(), v.StoreTime(), h.tries, cfg)
 	real, _ := v.Property(mq.PropRealTopic)
 	producers, _ := v.Property(mq.PropProducerGroup)
@@ -262,6 +262,14 @@ func number(props []byte, name string) (int64, bool) {
 	}
 	n, err := strconv.ParseInt(bin.String(value), 10, 64)
 	return n, err == nil
+}
+
+// bornBy is when a message was born, by a producer's clock that may be wrong.
+func bornBy(born, stored int64) int64 {
+	if born <= 0 || born > stored {
+		return stored
+	}
+	return born
 }
 
 func triesOf(props []byte) uint16 {
