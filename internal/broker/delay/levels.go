@@ -72,6 +72,19 @@ func (l Levels) Count() int { return len(l.millis) }
 // Millis is the delay of a level, which is between 1 and Count.
 func (l Levels) Millis(level mq.DelayLevel) int64 { return l.millis[level-1] }
 
+// nearest is the level whose delay is nearest to millis; of two that are equally
+// near, the shorter.
+func (l Levels) nearest(millis int64) mq.DelayLevel {
+	best, far := mq.DelayLevel(1), int64(math.MaxInt64)
+	for i, ms := range l.millis {
+		d := max(ms-millis, millis-ms)
+		if d < far || d == far && ms < l.Millis(best) {
+			best, far = mq.DelayLevel(i+1), d
+		}
+	}
+	return best
+}
+
 // clamp makes a level above the last the last.
 func (l Levels) clamp(level int64) mq.DelayLevel {
 	return mq.DelayLevel(min(level, int64(len(l.millis))))

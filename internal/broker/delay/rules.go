@@ -74,6 +74,28 @@ func (r Rules) Retarget(m *record.Message) error {
 	return r.retargetTo(m, due)
 }
 
+// RetargetAfter delays m by exactly so many milliseconds and returns by how many it
+// is. What is as long as a level becomes one of that level, as RocketMQ's tools
+// expect it; when timers are switched off the nearest level must do. 0 is no delay,
+// and nothing is longer than MaxDelay. What m's properties ask for must have been
+// taken off.
+func (r Rules) RetargetAfter(m *record.Message, millis int64) (int64, error) {
+	if millis <= 0 {
+		return 0, nil
+	}
+	level := r.nearest(millis)
+	if !r.Enabled || r.Millis(level) == millis {
+		m.Properties = record.AppendProperty(m.Properties, mq.PropDelay, strconv.Itoa(int(level)))
+		return r.Millis(level), r.Levels.Retarget(m)
+	}
+	now := r.Now().UnixMilli()
+	millis = min(millis, math.MaxInt64/2-now)
+	if r.MaxDelay > 0 {
+		millis = min(millis, r.MaxDelay.Milliseconds())
+	}
+	return millis, r.retargetTo(m, now+millis)
+}
+
 // retargetTo makes m a pending message that is due at due.
 func (r Rules) retargetTo(m *record.Message, due int64) error {
 	props := make([]byte, 0, len(m.Properties)+len(m.Topic)+160)

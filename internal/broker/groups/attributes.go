@@ -8,11 +8,25 @@ import (
 	"github.com/sundial-mq/sundial/internal/mq"
 )
 
-// attributes are those RocketMQ knows (SubscriptionGroupAttributes), each with
-// what its values must be. All may be changed at any time. Sundial keeps them and
-// shows them; what they are about, priorities among POP consumers and lite topics,
-// is not served.
+// RetryJitterAttribute is ours: by how many percent, at most, the pauses of an
+// exponential retry policy are shortened at random, 0 (as without it) to 100.
+const RetryJitterAttribute = "retry.jitter.percent"
+
+// RetryJitter is the value of that attribute.
+func RetryJitter(g *mq.GroupConfig) int64 {
+	n, err := strconv.ParseInt(g.Attributes[RetryJitterAttribute], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return min(max(n, 0), 100)
+}
+
+// attributes are those RocketMQ knows (SubscriptionGroupAttributes) and ours, each
+// with what its values must be. All may be changed at any time. Sundial keeps
+// RocketMQ's and shows them; what they are about, priorities among POP consumers
+// and lite topics, is not served.
 var attributes = map[string]func(value string) error{
+	RetryJitterAttribute:                within(0, 100),
 	"priority.factor":                   within(0, 100),
 	"lite.bind.topic":                   anything,
 	"lite.sub.model":                    oneOf("Shared", "Exclusive"),

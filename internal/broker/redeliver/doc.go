@@ -1,5 +1,6 @@
 // Package redeliver gives messages that a consumer failed on another try: it
-// stores them again for the group's retry topic, later each time, and after the
+// stores them again for the group's retry topic, later each time (by the group's
+// plan, else by the ladder of delay levels), and after the
 // last try in the group's dead-letter topic, where they can be read.
 //
 // What it promises: a send-back is answered only when the new record is stored;

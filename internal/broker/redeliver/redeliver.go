@@ -20,6 +20,9 @@ import (
 type Delayer interface {
 	// Retarget changes topic, queue and properties of m, whose DELAY is above 0.
 	Retarget(m *record.Message) error
+	// RetargetAfter delays m by a number of milliseconds, whatever its properties
+	// ask for, and returns by how many.
+	RetargetAfter(m *record.Message, millis int64) (int64, error)
 	// Count is how many levels there are, Millis how long one of them delays.
 	Count() int
 	Millis(level mq.DelayLevel) int64
@@ -131,13 +134,9 @@ func (f *Flow) sendBack(req *Request, group *mq.GroupConfig) (time.Duration, err
 	case old.ReconsumeTimes >= maxTries:
 		m, err = f.deadLetter(req, &old, fmt.Sprintf("failed %d times, %d retries are allowed", old.ReconsumeTimes+1, maxTries))
 	default:
-		level := req.DelayLevel
-		if level == 0 {
-			level = f.planned(group, old.ReconsumeTimes)
-		}
-		level = min(level, mq.DelayLevel(f.delay.Count()))
-		window = max(window, time.Duration(f.delay.Millis(level))*time.Millisecond)
-		m, err = f.retry(req, group, &old, level)
+		var pause int64
+		m, pause, err = f.retry(req, group, &old)
+		window = max(window, time.Duration(pause)*time.Millisecond)
 	}
 	if err != nil {
 		return 0, err
@@ -158,22 +157,31 @@ func (f *Flow) sendBack(req *Request, group *mq.GroupConfig) (time.Duration, err
 	return window, nil
 }
 
-// planned is the delay level of the next try when the consumer leaves it to the
-// group: the one whose pause is nearest to what the group's plan says, or the
-// ladder. Of two that are equally near it is the shorter.
-func (f *Flow) planned(group *mq.GroupConfig, retries int32) mq.DelayLevel {
-	pause, ok := group.RetryPolicy.Pause(retries)
-	if !ok {
-		return firstLevel + mq.DelayLevel(min(retries, math.MaxInt32-firstLevel))
-	}
-	level, far := mq.DelayLevel(1), int64(math.MaxInt64)
-	for l := range mq.DelayLevel(f.delay.Count()) {
-		d := f.delay.Millis(l+1) - pause
-		if d = max(d, -d); d < far || d == far && f.delay.Millis(l+1) < f.delay.Millis(level) {
-			level, far = l+1, d
+// later sends a retry on its detour and returns how long that takes: the level that
+// the consumer names; else what the group's plan says, to the millisecond; else a
+// step of the ladder.
+func (f *Flow) later(m *record.Message, level mq.DelayLevel, group *mq.GroupConfig, retries int32) (int64, error) {
+	if level == 0 {
+		if pause, ok := group.RetryPolicy.Pause(retries); ok {
+			return f.delay.RetargetAfter(m, shortened(pause, group))
 		}
+		level = firstLevel + mq.DelayLevel(min(retries, math.MaxInt32-firstLevel))
 	}
-	return level
+	level = min(level, mq.DelayLevel(f.delay.Count()))
+	m.Properties = record.AppendProperty(m.Properties, mq.PropDelay, strconv.Itoa(int(level)))
+	return f.delay.Millis(level), f.delay.Retarget(m)
+}
+
+// shortened takes a random part of an exponential pause away, up to what the
+// group's attribute allows, so that messages that failed together do not come back
+// together.
+func shortened(pause int64, group *mq.GroupConfig) int64 {
+	percent := groups.RetryJitter(group)
+	if percent == 0 || group.RetryPolicy.Type != mq.RetryExponential {
+		return pause
+	}
+	most := pause/100*percent + pause%100*percent/100
+	return pause - rand.Int64N(most+1)
 }
 
 // durable waits for the flush; a time-out is no failure, because the message is
@@ -198,27 +206,27 @@ func (f *Flow) again(old *record.Message) *record.Message {
 	return &m
 }
 
-// retry is the message as it waits for its next try.
-func (f *Flow) retry(req *Request, group *mq.GroupConfig, old *record.Message, level mq.DelayLevel) (*record.Message, error) {
+// retry is the message as it waits for its next try, and for how many ms.
+func (f *Flow) retry(req *Request, group *mq.GroupConfig, old *record.Message) (*record.Message, int64, error) {
 	topic := f.topics.Get(mq.RetryTopic(req.Group)) // as it is: its order flag is the consumers' to set
 	if topic == nil {
 		var err error
 		if topic, err = f.topics.EnsureRetry(req.Group, group.RetryQueues, false, req.UnitMode); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if err := f.topics.Save(); err != nil { // the message must not outlive its topic
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	if !topic.Perm.Writable() {
-		return nil, fmt.Errorf("%w: topic %s is not writable (its perm is %d)", mq.ErrNoPermission, topic.Name, topic.Perm)
+		return nil, 0, fmt.Errorf("%w: topic %s is not writable (its perm is %d)", mq.ErrNoPermission, topic.Name, topic.Perm)
 	}
 	m := f.again(old)
 	m.Topic = topic.Name
 	m.QueueID = mq.QueueID(rand.Int32N(max(1, min(group.RetryQueues, topic.WriteQueues))))
 	m.Properties = f.properties(req, old)
-	m.Properties = record.AppendProperty(m.Properties, mq.PropDelay, strconv.Itoa(int(level)))
-	return m, f.delay.Retarget(m)
+	pause, err := f.later(m, req.DelayLevel, group, old.ReconsumeTimes)
+	return m, pause, err
 }
 
 // deadLetter is the message as it rests in the dead-letter topic, at once and
@@ -251,6 +259,7 @@ func (f *Flow) properties(req *Request, old *record.Message) []byte {
 	b := record.AppendWithout(make([]byte, 0, len(old.Properties)+512), old.Properties,
 		mq.PropDelay, mq.PropRealTopic, mq.PropRealQueueID, mq.PropReceipt, mq.PropDelayMillis, mq.PropWait,
 		mq.PropTimerDelaySec, mq.PropTimerDelayMs, mq.PropTimerDeliverMs, mq.PropTimerOutMs,
+		mq.PropTimerEnqueueMs, mq.PropTimerDequeueMs, mq.PropTimerRollTimes,
 		mq.PropMinOffset, mq.PropMaxOffset, propDLQTopic, propDLQID, propReason)
 	if _, ok := record.Property(b, mq.PropRetryTopic); !ok {
 		b = record.AppendProperty(b, mq.PropRetryTopic, old.Topic)

@@ -45,7 +45,8 @@ func newBench(t testing.TB, change ...func(*Config, *storage.Config, *groups.Con
 	cfg, sc, gc := DefaultConfig(), storage.DefaultConfig("store"), groups.DefaultConfig()
 	cfg.StoreHost = host
 	sc.LogFileSize, sc.QueueFileSize, sc.IndexSlots, sc.IndexEntries, sc.Prefault, sc.Reserve = 1<<20, 2000, 100, 400, 0, 0
-	sc.TagsCode = levels.TagsCode
+	rules := delay.Rules{Levels: levels, Timers: delay.DefaultTimers(), Now: time.Now}
+	sc.TagsCode = rules.TagsCode
 	for _, c := range change {
 		c(&cfg, &sc, &gc)
 	}
@@ -65,7 +66,7 @@ func newBench(t testing.TB, change ...func(*Config, *storage.Config, *groups.Con
 		}
 	})
 	b := &bench{t: t}
-	b.Flow, err = New(cfg, store, tr, gr, levels, func(string) bool { return b.ordered })
+	b.Flow, err = New(cfg, store, tr, gr, rules, func(string) bool { return b.ordered })
 	check(err)
 	return b
 }
@@ -332,8 +333,9 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	}
 }
 
-// A group's own plan decides the pause when the consumer leaves it to the group:
-// the delay level that is nearest. A level that the consumer names counts more.
+// A group's own plan decides the pause when the consumer leaves it to the group, to
+// the millisecond; one that is as long as a level is that level. A level that the
+// consumer names counts more.
 func TestPlanOfTheGroup(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -345,32 +347,103 @@ func TestPlanOfTheGroup(t *testing.T) {
 		plan  *mq.RetryPolicy
 		tries int32
 		asked mq.DelayLevel
-		want  mq.DelayLevel // 1s 5s 10s 30s 1m 2m ... 10m 20m 30m 1h 2h
+		want  int64 // ms; below 0 a level of 1s 5s 10s 30s 1m 2m ... 10m 20m 30m 1h 2h
 	}{
-		{nil, 0, 0, 3},
-		{nil, 2, 0, 5},
-		{custom(), 2, 0, 5},
-		{custom(0, 0, 4_000, 70_000), 0, 0, 2},
-		{custom(0, 0, 4_000, 70_000), 1, 0, 5},
-		{custom(0, 0, 4_000, 70_000), 9, 0, 5},
-		{custom(0, 0, 4_000, 70_000), 1, 7, 7},
-		{custom(0, 0, 3_000), 0, 0, 1}, // as near to 1 s as to 5 s
-		{custom(0, 0, 0), 0, 0, 1},
-		{custom(0, 0, 1<<62), 0, 0, 18},
-		{exp, 0, 0, 1}, {exp, 1, 0, 2}, {exp, 2, 0, 3}, {exp, 3, 0, 5}, {exp, 9, 0, 17},
+		{nil, 0, 0, -3},
+		{nil, 2, 0, -5},
+		{custom(), 2, 0, -5},
+		{custom(0, 0, 4_000, 70_000), 0, 0, 4_000},
+		{custom(0, 0, 5_000, 70_001), 0, 0, -2},
+		{custom(0, 0, 4_000, 70_001), 1, 0, 70_001},
+		{custom(0, 0, 4_000, 70_000), 9, 0, 70_000},
+		{custom(0, 0, 4_000, 70_000), 1, 7, -7},
+		{custom(0, 0, 1), 0, 0, 1},
+		{custom(0, 0, 0), 0, 0, 0},
+		{custom(0, 0, 1<<62), 0, 0, delay.DefaultMaxDelay.Milliseconds()},
+		{exp, 0, 0, -1}, {exp, 1, 0, 4_000}, {exp, 2, 0, 16_000}, {exp, 3, 0, 64_000}, {exp, 9, 0, -17},
 	} {
 		g := mq.NewGroupConfig(fmt.Sprint("plan", i))
 		g.RetryPolicy = c.plan
 		if err := b.groups.Put(g); err != nil {
 			t.Fatal(err)
 		}
-		at := b.put(record.Message{Topic: "T", Body: []byte("x"), ReconsumeTimes: c.tries})
+		at := b.put(record.Message{Topic: "T", Body: []byte("x"), ReconsumeTimes: c.tries, Properties: props("ORIGIN_MESSAGE_ID", "ID", "TIMER_OUT_MS", "7", "TIMER_DEQUEUE_MS", "8")})
+		before := time.Now().UnixMilli()
 		if err := b.SendBack(&Request{Group: g.Name, Offset: at, DelayLevel: c.asked, MaxReconsume: -1}); err != nil {
 			t.Fatal(err)
 		}
-		m, _ := b.last(mq.TopicSchedule, mq.QueueID(c.want-1))
-		if m == nil || property(m, mq.PropRealTopic) != "%RETRY%"+g.Name {
-			t.Errorf("%+v after %d tries, asked for %d: it does not wait at level %d", c.plan, c.tries, c.asked, c.want)
+		after := time.Now().UnixMilli()
+		topic, queue := mq.TopicTimer, mq.QueueID(0)
+		switch {
+		case c.want < 0:
+			topic, queue = mq.TopicSchedule, mq.QueueID(-c.want-1)
+		case c.want == 0:
+			topic = mq.RetryTopic(g.Name)
+		}
+		m, _ := b.last(topic, queue)
+		if m == nil || c.want != 0 && property(m, mq.PropRealTopic) != "%RETRY%"+g.Name {
+			t.Errorf("%+v after %d tries, asked for %d: it does not wait in %s/%d", c.plan, c.tries, c.asked, topic, queue)
+			continue
+		}
+		if m.ReconsumeTimes != c.tries+1 || property(m, "ORIGIN_MESSAGE_ID") != "ID" || property(m, "RETRY_TOPIC") != "T" || property(m, "TIMER_DEQUEUE_MS") != "" {
+			t.Errorf("%+v: it waits as %+v", c.plan, m)
+		}
+		if due, _ := strconv.ParseInt(property(m, mq.PropDue), 10, 64); c.want > 0 && (due < before+c.want || due > after+c.want) {
+			t.Errorf("%+v after %d tries: it waits %d ms, want %d", c.plan, c.tries, due-before, c.want)
+		}
+	}
+}
+
+// Pauses of an exponential plan are spread when the group wants that, and never longer.
+func TestJitterOfExponentialPauses(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	g := mq.NewGroupConfig("g")
+	g.RetryPolicy = &mq.RetryPolicy{Type: mq.RetryExponential, Exponential: &mq.ExponentialPolicy{Initial: 100_000, Max: 3_600_000, Multiplier: 2}}
+	g.Attributes = map[string]string{"+" + groups.RetryJitterAttribute: "101"}
+	if err := b.groups.Put(g); err == nil {
+		t.Error("a jitter of 101 % is taken")
+	}
+	g.Attributes = map[string]string{"+" + groups.RetryJitterAttribute: "40"}
+	if err := b.groups.Put(g); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int64]bool{}
+	for range 50 {
+		before := time.Now().UnixMilli()
+		if err := b.SendBack(&Request{Group: "g", Offset: b.put(record.Message{Topic: "T", Body: []byte("x")}), MaxReconsume: -1}); err != nil {
+			t.Fatal(err)
+		}
+		m, _ := b.last(mq.TopicTimer, 0)
+		due, _ := strconv.ParseInt(property(m, mq.PropDue), 10, 64)
+		if pause, late := due-before, time.Now().UnixMilli()-before; pause < 60_000 || pause > 100_000+late {
+			t.Errorf("a pause of %d ms, want 60,000 to 100,000", pause)
+		}
+		seen[(due-before)/4000] = true
+	}
+	if len(seen) < 3 {
+		t.Errorf("50 pauses are all alike")
+	}
+}
+
+// With timers switched off a plan uses the nearest level.
+func TestPlanWithoutTimers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	rules := b.delay.(delay.Rules)
+	rules.Enabled = false
+	b.delay = rules
+	for i, c := range []struct{ pause, level int64 }{{3_000, 1}, {3_001, 2}, {70_000, 5}, {1 << 62, 18}} {
+		g := mq.NewGroupConfig(fmt.Sprint("g", i))
+		g.RetryPolicy = &mq.RetryPolicy{Type: mq.RetryCustomized, Customized: &mq.CustomizedPolicy{Next: []int64{0, 0, c.pause}}}
+		if err := b.groups.Put(g); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.SendBack(&Request{Group: g.Name, Offset: b.put(record.Message{Topic: "T", Body: []byte("x")}), MaxReconsume: -1}); err != nil {
+			t.Fatal(err)
+		}
+		if m, _ := b.last(mq.TopicSchedule, mq.QueueID(c.level-1)); m == nil || property(m, mq.PropRealTopic) != "%RETRY%"+g.Name {
+			t.Errorf("a pause of %d ms does not become level %d", c.pause, c.level)
 		}
 	}
 }
