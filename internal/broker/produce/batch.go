@@ -8,9 +8,9 @@ import (
 	"github.com/sundial-mq/sundial/internal/record"
 )
 
-// acceptBatch stores all messages of a batch, with consecutive queue offsets, or
-// none. Each keeps its own property block as it came, but for what nobody may
-// bring in from outside.
+// acceptBatch stores all messages of a batch, or none: those that ask for a delay
+// where they wait for it, the others with consecutive queue offsets. Each keeps
+// its own property block as it came, but for what nobody may bring in from outside.
 func (f *Flow) acceptBatch(req *Request, to place) (Result, mq.LogOffset, error) {
 	if to.retry {
 		return Result{}, 0, fmt.Errorf("%w: a batch can't go to the retry topic %s", mq.ErrIllegalMessage, req.Topic)
@@ -52,6 +52,11 @@ func (f *Flow) acceptBatch(req *Request, to place) (Result, mq.LogOffset, error)
 		m := &s.many[n]
 		f.fill(m, req, to)
 		m.Flag, m.Body, m.Properties = item.Flag, item.Body, props
+		if level, _ := r.level(); level > 0 || r.timed != "" {
+			if err := f.delay.Retarget(m); err != nil {
+				return Result{}, 0, fmt.Errorf("item %d of the batch: %w", n, err)
+			}
+		}
 	}
 	for i := range s.many {
 		s.refs = append(s.refs, &s.many[i])
@@ -75,25 +80,25 @@ func (f *Flow) acceptBatch(req *Request, to place) (Result, mq.LogOffset, error)
 }
 
 // refuseItem says no to what a batch can't hold, naming the part at fault: the
-// item, or below 0 the batch itself.
+// item, or below 0 the batch itself, which says nothing for its items.
 func refuseItem(req *Request, r *read, item int) error {
-	level, err := r.level()
-	tx := req.SysFlag.Tx()
-	half := r.half || tx == mq.SysTxPrepared || tx == mq.SysTxRollback
-	if err == nil && level == 0 && r.timed == "" && !half {
-		return nil
-	}
 	what := "the batch"
 	if item >= 0 {
 		what = fmt.Sprintf("item %d of the batch", item)
 	}
+	level, err := r.level()
+	tx := req.SysFlag.Tx()
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", what, err)
-	case level > 0:
-		return fmt.Errorf("%w: %s asks for delay level %d (property %s); batches are not delayed, send it alone", mq.ErrIllegalMessage, what, level, mq.PropDelay)
-	case r.timed != "":
-		return fmt.Errorf("%w: %s asks for a timer (property %s); batches are not delayed, send it alone", mq.ErrIllegalMessage, what, r.timed)
+	case r.half || tx == mq.SysTxPrepared || tx == mq.SysTxRollback:
+		return fmt.Errorf("%w: %s is transactional, which a batch can't be", mq.ErrIllegalMessage, what)
+	case r.timed == mq.PropTimerDeleteKey:
+		return fmt.Errorf("%w: %s would recall another message (property %s); send a recall request with its handle instead", mq.ErrIllegalMessage, what, r.timed)
+	case item < 0 && level > 0:
+		return fmt.Errorf("%w: %s asks for delay level %d (property %s); each of its items says so for itself", mq.ErrIllegalMessage, what, level, mq.PropDelay)
+	case item < 0 && r.timed != "":
+		return fmt.Errorf("%w: %s asks for a due time (property %s); each of its items says so for itself", mq.ErrIllegalMessage, what, r.timed)
 	}
-	return fmt.Errorf("%w: %s is transactional, which a batch can't be", mq.ErrIllegalMessage, what)
+	return nil
 }
