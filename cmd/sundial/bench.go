@@ -46,6 +46,9 @@ million messages and its memory. --json writes the result as one document.`,
 	d := run("delay", "Send delayed messages and measure how late they come; --level 0 measures from producer to consumer",
 		b.cfg.Config, func(ctx context.Context) (*bench.Result, error) { return bench.Delay(ctx, b.cfg) })
 	d.Flags().IntVar(&b.cfg.Level, "level", b.cfg.Level, "delay level")
+	d.Flags().BoolVar(&b.cfg.Timed, "timed", false, "due times of their own instead of a level: --after and --over")
+	d.Flags().DurationVar(&b.cfg.After, "after", 5*time.Second, "when the first timed message is due, from the beginning of the run")
+	d.Flags().DurationVar(&b.cfg.Over, "over", 0, "how much later the last is due, the others evenly between; 0 is all in one millisecond")
 	d.Flags().StringVar(&b.cfg.Levels, "levels", "", "the broker's table of delay levels, when it is not RocketMQ's")
 	d.Flags().DurationVar(&b.cfg.Patience, "patience", b.cfg.Patience, "how long to wait for messages after the last is due")
 	return cmd

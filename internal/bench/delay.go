@@ -29,6 +29,13 @@ type DelayConfig struct {
 	// measured then is the way from producer to consumer.
 	Level int
 
+	// Timed, if true, sends messages with due times of their own instead of a level:
+	// the first is due After from the beginning, the last Over later, the others
+	// evenly between; all in one millisecond when Over is 0.
+	Timed bool
+	After time.Duration
+	Over  time.Duration
+
 	// Levels is the broker's table of delay levels; empty is RocketMQ's.
 	Levels string
 
@@ -56,7 +63,7 @@ const maxDelayed = 50_000_000
 // DelayResult is how late messages were, in milliseconds.
 //
 // A message is due the delay after the millisecond in which the broker stored it.
-// That lies between sending and answer; for most messages both are in the same
+// That lies between sending and answer; of timed messages it is known in any case; for most messages both are in the same
 // millisecond, so that it is known exactly. Lateness is of those. LatenessAtMost
 // and LatenessAtLeast are of all, counted from when they were sent and from when
 // they were answered: where sends are slow, the truth is between the two. Without a
@@ -87,12 +94,18 @@ func (c *DelayConfig) Validate() error {
 	case c.Patience <= 0:
 		return fmt.Errorf("Patience is %v, must be positive", c.Patience)
 	}
+	if c.Timed && (c.After < 0 || c.Over < 0 || c.After+c.Over > 365*24*time.Hour) {
+		return fmt.Errorf("After is %v and Over %v, want neither below 0 and a year at most", c.After, c.Over)
+	}
 	_, err := c.delay()
 	return err
 }
 
 // delay looks the level up.
 func (c *DelayConfig) delay() (time.Duration, error) {
+	if c.Timed {
+		return c.After + c.Over, nil
+	}
 	if c.Level == 0 {
 		return 0, nil
 	}
@@ -137,7 +150,11 @@ func Delay(ctx context.Context, cfg DelayConfig) (*Result, error) {
 	defer hangUp(readers)
 
 	run := "delay"
-	if cfg.Level == 0 {
+	switch {
+	case cfg.Timed:
+		run = "timed"
+		cfg.Level = 0
+	case cfg.Level == 0:
 		run = "latency"
 	}
 	r := &Result{Run: run, Brokers: t.addrs(), Topic: cfg.Topic, Queues: t.queues(), Size: cfg.Size, Conns: cfg.Conns,
@@ -151,6 +168,9 @@ func Delay(ctx context.Context, cfg DelayConfig) (*Result, error) {
 	sends := newMeter(len(conns))
 	s := newSender(t, conns, sends)
 	s.level = cfg.Level
+	if cfg.Timed {
+		s.due = func(seq int64) int64 { return d.begin.UnixMilli() + d.planned(seq).Milliseconds() }
+	}
 	s.fill = func(body []byte, seq int64) {
 		binary.BigEndian.PutUint64(body, d.run)
 		binary.BigEndian.PutUint64(body[8:], uint64(seq))
@@ -193,10 +213,18 @@ type delayed struct {
 
 func (d *delayed) now() int64 { return int64(time.Since(d.begin)) }
 
-// due is when a message stored at a time is due: RocketMQ counts from the
+// planned is when timed message number seq is due after the beginning.
+func (d *delayed) planned(seq int64) time.Duration {
+	return d.cfg.After + time.Duration(float64(d.cfg.Over)*float64(seq)/float64(d.cfg.Count))
+}
+
+// due is when message number seq, stored at a time, is due: RocketMQ counts from the
 // beginning of the millisecond of the wall clock.
-func (d *delayed) due(stored int64) int64 {
-	if d.delay == 0 {
+func (d *delayed) due(seq, stored int64) int64 {
+	switch {
+	case d.cfg.Timed:
+		return d.floor(0) + int64(d.planned(seq).Truncate(time.Millisecond))
+	case d.delay == 0:
 		return stored
 	}
 	return d.floor(stored) + int64(d.delay)
@@ -299,7 +327,7 @@ func (d *delayed) take(body []byte, at int64) {
 		d.twice.Add(1)
 		return
 	}
-	d.m.shard(0).took(time.Duration(at-d.due(d.sent[seq].Load())), 1, int64(len(body)))
+	d.m.shard(0).took(time.Duration(at-d.due(int64(seq), d.sent[seq].Load())), 1, int64(len(body)))
 	if d.got.Add(1) == int64(len(d.arrived)) {
 		close(d.complete)
 	}
@@ -342,18 +370,19 @@ func (d *delayed) result(r *Result, sends totals) {
 			}
 			continue
 		}
-		late := arrived - d.due(sent)
+		late := arrived - d.due(int64(i), sent)
 		if late < 0 {
 			res.Early++
 			res.EarlyMaxMillis = max(res.EarlyMaxMillis, float64(-late)/1e6)
 		}
 		add(atMost, late)
-		if d.delay == 0 {
+		known := d.delay == 0 || d.cfg.Timed
+		if known {
 			add(atLeast, late)
 		} else if acked != 0 {
-			add(atLeast, arrived-d.due(acked))
+			add(atLeast, arrived-d.due(int64(i), acked))
 		}
-		if d.delay == 0 || acked != 0 && d.floor(sent) == d.floor(acked) {
+		if known || acked != 0 && d.floor(sent) == d.floor(acked) {
 			add(exact, late)
 		}
 	}

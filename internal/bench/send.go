@@ -53,6 +53,9 @@ type sender struct {
 	m     *meter
 	level int // delay level of all messages; 0: none
 
+	// due is when message number seq is due, epoch ms; nil: at once, or by its level.
+	due func(seq int64) int64
+
 	// fill writes the body of message number seq, just before it is sent; nil
 	// leaves it as it is. acked is told of its answer. Both may be called from many
 	// goroutines.
@@ -81,6 +84,7 @@ type slot struct {
 	cmd   remoting.Command
 	props []byte // the property block; its UNIQ_KEY ends in the number of the message
 	uniq  int    // where that number stands in props
+	due   int    // where the due time stands in props
 	atQ   int    // places in cmd.Fields
 	atT   int
 	atP   int
@@ -113,6 +117,10 @@ func (s *sender) slots() (all []*slot) {
 			sl.uniq = len("UNIQ_KEY") + 1 + 20
 			if s.level > 0 {
 				sl.props = record.AppendProperty(sl.props, mq.PropDelay, strconv.Itoa(s.level))
+			}
+			if s.due != nil {
+				sl.due = len(sl.props) + len(mq.PropTimerDeliverMs) + 1
+				sl.props = record.AppendProperty(sl.props, mq.PropTimerDeliverMs, strconv.FormatInt(born, 10))
 			}
 			sl.props = record.AppendProperty(sl.props, "WAIT", "true")
 			h := protocol.SendHeader{ProducerGroup: s.cfg.Group, Topic: s.cfg.Topic, DefaultTopic: "TBW102", DefaultTopicQueues: 4,
@@ -226,6 +234,10 @@ func (sl *slot) fillIn() {
 	for i, n := sl.uniq+11, sl.seq; i >= sl.uniq; i-- {
 		sl.props[i] = digits[n&15]
 		n >>= 4
+	}
+	if sl.s.due != nil {
+		// Epoch milliseconds have 13 digits until the year 2286.
+		strconv.AppendInt(sl.props[:sl.due], sl.s.due(sl.seq), 10)
 	}
 	f := sl.cmd.Fields
 	f[sl.atQ].Value = sl.names[sl.queue]

@@ -25,13 +25,18 @@ type Receipt struct {
 
 // AppendReceipt appends the property to the block props.
 func AppendReceipt(props []byte, r Receipt) []byte {
-	return AppendProperty(props, mq.PropReceipt, r.String())
+	props = append(props, mq.PropReceipt...)
+	props = append(props, mq.PropNameEnd)
+	return append(r.appendValue(props), mq.PropValueEnd)
 }
 
 // String is the value of the property.
 func (r Receipt) String() string {
-	var value [128]byte
-	v := append(value[:0], r.Store...)
+	return string(r.appendValue(nil))
+}
+
+func (r Receipt) appendValue(v []byte) []byte {
+	v = append(v, r.Store...)
 	v = append(v, ' ')
 	v = append(v, r.Queue.Topic...)
 	v = append(v, ' ')
@@ -42,7 +47,7 @@ func (r Receipt) String() string {
 		v = append(v, ' ')
 		v = strconv.AppendInt(v, r.Due, 10)
 	}
-	return string(v)
+	return v
 }
 
 // ParseReceipt reads the value of the property. Its strings alias value.

@@ -58,14 +58,24 @@ func (s *Store) append(m *record.Message, internal bool) (Appended, error) {
 
 // AppendBatch stores all messages, one behind the other, or none.
 func (s *Store) AppendBatch(ms []*record.Message) ([]Appended, error) {
+	return s.appendBatch(ms, nil, false)
+}
+
+// AppendAllInternal is AppendInternal for many messages, of which all are stored,
+// or none. The places are appended to dst.
+func (s *Store) AppendAllInternal(ms []*record.Message, dst []Appended) ([]Appended, error) {
+	return s.appendBatch(ms, dst, true)
+}
+
+func (s *Store) appendBatch(ms []*record.Message, out []Appended, internal bool) ([]Appended, error) {
 	if len(ms) == 0 {
-		return nil, nil
+		return out, nil
 	}
 	items := make([]commitlog.Item, len(ms))
 	size := 0
 	for i, m := range ms {
 		var err error
-		if items[i], err = s.prepare(m, false); err != nil {
+		if items[i], err = s.prepare(m, internal); err != nil {
 			return nil, fmt.Errorf("message %d of the batch: %w", i, err)
 		}
 		size += items[i].Size
@@ -79,11 +89,11 @@ func (s *Store) AppendBatch(ms []*record.Message) ([]Appended, error) {
 	}
 	s.stats.Messages.Add(int64(len(ms)))
 	s.stats.Bytes.Add(int64(size))
-	out := make([]Appended, len(ms))
+	first := len(out)
 	for i, p := range places {
-		out[i] = appended(items[i], p)
+		out = append(out, appended(items[i], p))
 	}
-	tally(out)
+	tally(out[first:])
 	for i, p := range places {
 		s.afterAppend(items[i], p)
 	}

@@ -175,3 +175,39 @@ func BenchmarkArrived(b *testing.B) {
 		n++
 	}
 }
+
+// BenchmarkTimedHerd sends timed messages that are all due in one millisecond and
+// measures from there until the last is stored in its topic, and what it costs.
+func BenchmarkTimedHerd(b *testing.B) {
+	const n = 300_000
+	done := make(chan time.Time, 1)
+	var count atomic.Int64
+	l := openLive(b, b.TempDir(), func(key mq.QueueKey) {
+		if key.Topic == "T" && count.Add(1) == n {
+			done <- time.Now()
+		}
+	})
+	m := &record.Message{BornHost: host, StoreHost: host, Body: make([]byte, 1024)}
+	rules := Rules{Levels: l.flow.cfg.Levels, Timers: DefaultTimers(), Now: time.Now}
+	due := time.Now().Add(6 * time.Second).UnixMilli()
+	start := time.Now()
+	for range n {
+		m.Topic, m.QueueID = "T", 0
+		m.Properties = record.AppendProperty(nil, mq.PropTimerDeliverMs, fmt.Sprint(due))
+		if err := rules.Retarget(m); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := l.store.Append(m); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(n/time.Since(start).Seconds(), "accepted/s")
+	if late := time.Since(time.UnixMilli(due)); late > 0 {
+		b.Fatalf("the machine was slow: due %v before all was sent", late)
+	}
+	b.ResetTimer()
+	took := (<-done).Sub(time.UnixMilli(due))
+	b.ReportMetric(n/took.Seconds(), "delivered/s")
+	b.ReportMetric(0, "ns/op")
+	l.close()
+}

@@ -11,16 +11,46 @@ import (
 	"github.com/sundial-mq/sundial/internal/bin"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/record"
+	"github.com/sundial-mq/sundial/internal/storage"
 	"github.com/sundial-mq/sundial/internal/storage/consumequeue"
 	"github.com/sundial-mq/sundial/internal/storage/timer"
 )
 
 // hands is what one delivering goroutine works with.
 type hands struct {
-	props    []byte
 	outcomes []outcome
 	refused  []mq.QueueKey // destinations that failed in this slice
+
+	// Messages that are made and not stored yet; the buffers are used again.
+	batch  []made
+	bytes  int
+	ptrs   []*record.Message
+	placed []storage.Appended
 }
+
+// made is a message ready to be stored, and whose outcome it is.
+type made struct {
+	m       record.Message
+	o       *outcome
+	release func() // gives the record back whose body it has
+	props   []byte
+}
+
+// batchBytes is how much is stored in one step, so that others get their turn at the log.
+const batchBytes = 128 << 10
+
+// next is room for another message.
+func (h *hands) next() *made {
+	if n := len(h.batch); n < cap(h.batch) {
+		h.batch = h.batch[:n+1]
+	} else {
+		h.batch = append(h.batch, made{})
+	}
+	return &h.batch[len(h.batch)-1]
+}
+
+// drop takes the last message off.
+func (h *hands) drop() { h.batch = h.batch[:len(h.batch)-1] }
 
 // outcome is what came of one message.
 type outcome struct {
@@ -67,11 +97,16 @@ func (f *Flow) fire(h *hands, due []timer.Item) {
 		h.outcomes = append(h.outcomes, o)
 	}
 	f.mu.Unlock()
+	now := f.timer.Now()
 	for i := range h.outcomes {
 		if o := &h.outcomes[i]; o.kind != nudged {
-			f.deliver(h, o, false)
+			f.prepare(h, o, now, false)
+			if h.bytes >= batchBytes {
+				f.putBatch(h)
+			}
 		}
 	}
+	f.putBatch(h)
 	f.settleOutcomes(h.outcomes)
 }
 
@@ -150,9 +185,17 @@ func (f *Flow) finalLocked(o *outcome, now int64) {
 	}
 }
 
-// deliver puts one message where it belongs and fills in what came of it. A
-// destination that is parked gets nothing unless retry is set.
-func (f *Flow) deliver(h *hands, o *outcome, retry bool) {
+// deliver puts one message where it belongs and fills in what came of it, also if
+// its destination is parked.
+func (f *Flow) deliver(h *hands, o *outcome) {
+	h.refused = h.refused[:0]
+	f.prepare(h, o, f.timer.Now(), true)
+	f.putBatch(h)
+}
+
+// prepare reads a pending message and adds what is to be stored to the batch, or
+// fills in what came of it. A destination that is parked gets nothing unless retry is set.
+func (f *Flow) prepare(h *hands, o *outcome, now int64, retry bool) {
 	key := o.from.queue()
 	if o.pos == unknownPos {
 		var one [1]consumequeue.Entry
@@ -168,73 +211,142 @@ func (f *Flow) deliver(h *hands, o *outcome, retry bool) {
 		f.readFailed(o, err)
 		return
 	}
-	defer release()
+	p := h.next()
+	p.o, p.release = o, release
+	if !f.make(h, p, v, now, retry) {
+		release()
+		h.drop()
+		return
+	}
+	h.bytes += len(p.m.Body) + len(p.m.Properties)
+}
+
+// make makes of the pending record v the message to be stored. It reports false
+// when there is none, and fills in what came of it.
+func (f *Flow) make(h *hands, p *made, v record.View, now int64, retry bool) bool {
+	o, key := p.o, p.o.from.queue()
 	dest, err := destinationOf(v, key, o.off)
 	if err != nil {
 		f.giveUp(o, err)
-		return
+		return false
 	}
 	if f.store.Deleted(dest.Topic, o.pos) {
 		f.giveUp(o, fmt.Errorf("topic %s was deleted after the message had been sent", dest.Topic))
-		return
+		return false
 	}
 	if due, ok := o.from.dueOf(v); ok {
-		if o.due = due; due > f.timer.Now() {
+		if o.due = due; due > now {
 			o.kind = early
-			return
+			return false
 		}
 	}
+	o.dest = dest
 	if !retry && (slices.Contains(h.refused, dest) || f.parkedDestinations.Load() > 0 && f.isParked(dest)) {
-		o.kind, o.dest = parked, mq.QueueKey{Topic: strings.Clone(dest.Topic), ID: dest.ID}
-		return
+		o.kind, o.dest.Topic = parked, strings.Clone(dest.Topic)
+		return false
 	}
-	h.props = o.from.appendProps(h.props[:0], v, f.timer.Now())
-	plain := len(h.props)
-	h.props = record.AppendReceipt(h.props, receiptOf(f.store.ID(), key, mq.QueueOffset(o.off), o.due))
-	if len(h.props) > record.MaxProperties-crcTailSize {
+	p.props = o.from.appendProps(p.props[:0], v, now)
+	plain := len(p.props)
+	p.props = record.AppendReceipt(p.props, receiptOf(f.store.ID(), key, mq.QueueOffset(o.off), o.due))
+	if len(p.props) > record.MaxProperties-crcTailSize {
 		// RocketMQ took it without room to spare. It is delivered as it is, and
 		// might come twice if the process is killed in the next seconds.
-		h.props = h.props[:plain]
+		p.props = p.props[:plain]
 	}
-	m := record.Message{
+	p.m = record.Message{
 		Topic: dest.Topic, QueueID: dest.ID, Flag: v.Flag(), SysFlag: v.SysFlag(),
 		BornTime: v.BornTime(), BornHost: v.BornHost(), StoreHost: v.StoreHost(), ReconsumeTimes: v.ReconsumeTimes(),
-		PreparedOffset: v.PreparedOffset(), Body: v.Body(), Properties: h.props,
+		PreparedOffset: v.PreparedOffset(), Body: v.Body(), Properties: p.props,
 	}
-	put, err := f.append(o.from, o.off, &m)
-	if err != nil {
-		f.count.refused.Inc()
-		o.kind, o.err = parked, err
-		o.dest = mq.QueueKey{Topic: strings.Clone(dest.Topic), ID: dest.ID}
-		h.refused = append(h.refused, o.dest)
+	return true
+}
+
+// putBatch stores the messages of the batch and notes that they are delivered, in
+// one step for snapshots and recalls. If that fails it stores one after the other,
+// so that only the destinations that cannot take theirs are parked.
+func (f *Flow) putBatch(h *hands) {
+	if len(h.batch) == 0 {
 		return
 	}
-	if !put {
+	if len(h.batch) == 1 || !f.putAll(h) {
+		for i := range h.batch {
+			f.putOne(h, &h.batch[i])
+		}
+	}
+	var done int64
+	var when time.Time
+	for i := range h.batch {
+		p := &h.batch[i]
+		if o := p.o; o.kind == delivered {
+			if done == 0 {
+				when = f.clock()
+			}
+			done++
+			if o.due > 0 {
+				f.count.late.Record(when.Sub(time.UnixMilli(o.due)))
+			}
+		} else if o.kind == parked {
+			o.dest.Topic = strings.Clone(o.dest.Topic)
+		}
+		p.release()
+		p.m, p.o, p.release = record.Message{}, nil, nil
+	}
+	f.count.delivered.Add(done)
+	h.batch, h.bytes = h.batch[:0], 0
+}
+
+// putAll stores all of the batch in one append; false when it could not.
+func (f *Flow) putAll(h *hands) bool {
+	f.put.Lock()
+	defer f.put.Unlock()
+	h.ptrs = h.ptrs[:0]
+	for i := range h.batch {
+		p := &h.batch[i]
+		if !p.o.from.alive(p.o.off) {
+			p.o.kind = gone
+			continue
+		}
+		p.o.kind = delivered
+		h.ptrs = append(h.ptrs, &p.m)
+	}
+	var err error
+	if h.placed, err = f.store.AppendAllInternal(h.ptrs, h.placed[:0]); err != nil {
+		return false
+	}
+	n := 0
+	for i := range h.batch {
+		if o := h.batch[i].o; o.kind == delivered {
+			f.put.last = h.placed[n].End
+			o.from.hand(f, o.off, h.placed[n].Log)
+			n++
+		}
+	}
+	return true
+}
+
+// putOne stores one message.
+func (f *Flow) putOne(h *hands, p *made) {
+	f.put.Lock()
+	defer f.put.Unlock()
+	o := p.o
+	if !o.from.alive(o.off) {
 		o.kind = gone
 		return
 	}
-	o.kind = delivered
-	f.count.delivered.Inc()
-	if o.due > 0 {
-		f.count.late.Record(f.clock().Sub(time.UnixMilli(o.due)))
+	if slices.Contains(h.refused, o.dest) {
+		o.kind = parked
+		return
 	}
-}
-
-// append stores m and notes that a message is delivered, in one step for
-// snapshots and recalls. It reports false when there is nothing to deliver any more.
-func (f *Flow) append(from origin, off int64, m *record.Message) (bool, error) {
-	f.put.Lock()
-	defer f.put.Unlock()
-	if !from.alive(off) {
-		return false, nil
-	}
-	at, err := f.store.AppendInternal(m)
+	at, err := f.store.AppendInternal(&p.m)
 	if err != nil {
-		return false, err
+		f.count.refused.Inc()
+		o.kind, o.err = parked, err
+		h.refused = append(h.refused, mq.QueueKey{Topic: strings.Clone(o.dest.Topic), ID: o.dest.ID})
+		return
 	}
+	o.kind = delivered
 	f.put.last = at.End
-	from.hand(f, off, at.Log)
-	return true, nil
+	o.from.hand(f, o.off, at.Log)
 }
 
 // readFailed tries a record that cannot be read again a few times.

@@ -23,6 +23,7 @@ import (
 type Store interface {
 	ID() string
 	AppendInternal(m *record.Message) (storage.Appended, error)
+	AppendAllInternal(ms []*record.Message, dst []storage.Appended) ([]storage.Appended, error)
 	Record(at mq.LogOffset) (v record.View, release func(), err error)
 	Entries(key mq.QueueKey, from mq.QueueOffset, dst []consumequeue.Entry) (int, error)
 	MinOffset(key mq.QueueKey) mq.QueueOffset

@@ -146,7 +146,7 @@ func (f *Flow) retry(ctx context.Context, h *hands, d *destination) {
 		o := outcome{from: it.from, off: it.off, pos: it.pos}
 		f.mu.Unlock()
 
-		f.deliver(h, &o, true)
+		f.deliver(h, &o)
 		if o.kind == parked && o.dest.Topic == "" && tries >= readTries {
 			f.giveUp(&o, o.err)
 		}

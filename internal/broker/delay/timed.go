@@ -50,7 +50,7 @@ const (
 	timedLane   int32 = -1  // herds have the lanes below
 	lookahead         = 500 // how much of the future is in the due-time queue, ms
 	timedWindow       = 32 << 10
-	herdWindow        = 1024
+	herdWindow        = 8192
 )
 
 func (t *timed) queue() mq.QueueKey { return timedQueue }

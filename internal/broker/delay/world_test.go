@@ -90,6 +90,13 @@ func (s failing) AppendInternal(m *record.Message) (storage.Appended, error) {
 	return s.Store.AppendInternal(m)
 }
 
+func (s failing) AppendAllInternal(ms []*record.Message, dst []storage.Appended) ([]storage.Appended, error) {
+	if s.w.fail != nil && len(ms) > 0 {
+		return dst, mq.ErrUnavailable // then they are put one by one, and asked for
+	}
+	return s.Store.AppendAllInternal(ms, dst)
+}
+
 const dir = "/store"
 
 func (w *world) storeConfig() storage.Config {
