@@ -53,6 +53,18 @@ func cases(quick bool) []testCase {
 		{"delay level 1, 200 a second", load("delay", "--level", "1", "--topic", "later", "--rate", "200", "--count", n(2000, 1000))},
 		{"delay level 1, 20,000 at once", load("delay", "--level", "1", "--topic", "burst", "--rate", "0", "--count", n(20000, 20000))},
 		{"delay level 1, 200,000 at once", load("delay", "--level", "1", "--topic", "delayed-send", "--rate", "0", "--count", n(200000, 100000))},
+		{"timed, 10,000 due over 20 s", load("delay", "--timed", "--topic", "timed", "--rate", "0", "--count", "10000", "--after", "5s", "--over", "20s")},
+		{"timed, " + n(500, 100) + ",000 due over 30 s", load("delay", "--timed", "--topic", "timed-many", "--rate", "0", "--count", n(500000, 100000), "--after", n(25, 10)+"s", "--over", n(30, 10)+"s")},
+		{"timed, " + n(1000, 200) + ",000 due in one ms", func(m *measurement, v server) (*figures, error) {
+			if err := m.up(v); err != nil {
+				return nil, err
+			}
+			after := 60 * time.Second
+			if quick {
+				after = 20 * time.Second
+			}
+			return m.herd(v, n(1000000, 200000), after)
+		}},
 		{"send 1 KB, 4 x 16 in flight, sync flush", func(m *measurement, v server) (*figures, error) {
 			if err := m.up(v, "flushDiskType=SYNC_FLUSH"); err != nil {
 				return nil, err

@@ -45,7 +45,8 @@ type loadResult struct {
 	Problems  map[string]int64
 	Latency   *latencies
 	Delay     *struct {
-		Lateness *latencies
+		Lateness      *latencies
+		SendPerSecond float64
 		Early    int64
 		Twice    int64
 		Lost     int64
@@ -78,8 +79,9 @@ func (m *measurement) bench(v server, kind string, args ...string) (*figures, er
 		if lat == nil {
 			lat = r.Latency
 		}
+		f.Note = fmt.Sprintf("sent at %.0f/s", r.Delay.SendPerSecond)
 		if r.Delay.Early+r.Delay.Twice+r.Delay.Lost > 0 {
-			f.Note = fmt.Sprintf("%d early, %d twice, %d lost", r.Delay.Early, r.Delay.Twice, r.Delay.Lost)
+			f.Note += fmt.Sprintf(", %d early, %d twice, %d lost", r.Delay.Early, r.Delay.Twice, r.Delay.Lost)
 		}
 	}
 	if lat != nil {
@@ -91,6 +93,33 @@ func (m *measurement) bench(v server, kind string, args ...string) (*figures, er
 	if r.Errors > 0 {
 		f.Note = strings.TrimSpace(fmt.Sprintf("%s %d errors %v", f.Note, r.Errors, r.Problems))
 	}
+	return f, nil
+}
+
+// herd has count timed messages due in one millisecond, and normal messages going
+// through from three seconds before that on.
+func (m *measurement) herd(v server, count string, after time.Duration) (*figures, error) {
+	type result struct {
+		f   *figures
+		err error
+	}
+	normal := make(chan result, 1)
+	wait := time.AfterFunc(after-3*time.Second, func() {
+		f, err := m.bench(v, "delay", "--level", "0", "--topic", "beside", "--rate", "500", "--count", "7500")
+		normal <- result{f, err}
+	})
+	f, err := m.bench(v, "delay", "--timed", "--topic", "herd", "--rate", "0", "--count", count, "--after", after.String(), "--over", "0", "--patience", "120s")
+	if wait.Stop() {
+		return f, err
+	}
+	beside := <-normal
+	if err == nil {
+		err = beside.err
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.Note += fmt.Sprintf("; normal messages meanwhile p50 %.2f, p99 %.2f, worst %.1f ms", beside.f.P50, beside.f.P99, beside.f.Max)
 	return f, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -74,6 +75,7 @@ type DelayResult struct {
 	LatenessAtMost  *Latencies `json:"latenessAtMost"`
 	LatenessAtLeast *Latencies `json:"latenessAtLeast"`
 	Send            *Latencies `json:"send"`                     // time until the answer to a send
+	SendPerSecond   float64    `json:"sendPerSecond"`            // acknowledged, from the first send to the last answer
 	Sent            int64      `json:"sent"`                     // acknowledged
 	Early           int64      `json:"early"`                    // before they can have been due
 	EarlyMaxMillis  float64    `json:"earlyMaxMillis,omitempty"` // by how much
@@ -362,8 +364,12 @@ func (d *delayed) result(r *Result, sends totals) {
 	add := func(h *hdr.Histogram, ns int64) {
 		_ = h.RecordValue(min(max(ns/1000, 1), maxLatency))
 	}
+	first, last := int64(math.MaxInt64), int64(0)
 	for i := range d.arrived {
 		sent, acked, arrived := d.sent[i].Load(), d.acked[i].Load(), d.arrived[i].Load()
+		if acked != 0 {
+			first, last = min(first, sent), max(last, acked)
+		}
 		if arrived == 0 {
 			if acked != 0 {
 				res.Lost++
@@ -385,6 +391,9 @@ func (d *delayed) result(r *Result, sends totals) {
 		if known || acked != 0 && d.floor(sent) == d.floor(acked) {
 			add(exact, late)
 		}
+	}
+	if last > first {
+		res.SendPerSecond = float64(sends.messages) / time.Duration(last-first).Seconds()
 	}
 	e, m, l, s := latencies(exact), latencies(atMost), latencies(atLeast), latencies(sends.h)
 	res.Lateness, res.LatenessAtMost, res.LatenessAtLeast, res.Send = &e, &m, &l, &s
