@@ -47,9 +47,9 @@ type loadResult struct {
 	Delay     *struct {
 		Lateness      *latencies
 		SendPerSecond float64
-		Early    int64
-		Twice    int64
-		Lost     int64
+		Early         int64
+		Twice         int64
+		Lost          int64
 	}
 	Server *struct {
 		CPUSecondsPerMillion float64
