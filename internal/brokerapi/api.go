@@ -237,5 +237,15 @@ func (a *API) commands() []command {
 		{protocol.QueryConsumeTimeSpan, c.admin, with(a.consumeTimeSpan)},
 		{protocol.GetBrokerHAStatus, c.admin, bare(a.haStatus)},
 		{protocol.GetTimerMetrics, c.admin, bare(a.timerMetrics)},
+		{protocol.GetTimerCheckPoint, c.admin, bare(a.timerCheckpoint)},
+
+		{protocol.ListDelayed, c.admin, with(a.listDelayed)},
+		{protocol.FindDelayed, c.query, with(a.findDelayed)},
+		{protocol.CountDelayed, c.admin, with(a.countDelayed)},
+		{protocol.RecallDelayed, c.back, with(a.recallDelayed)},
+		{protocol.RescheduleDelayed, c.back, with(a.rescheduleDelayed)},
+		{protocol.FireDelayed, c.back, with(a.fireDelayed)},
+		{protocol.ListDelayedAside, c.admin, bare(a.listAside)},
+		{protocol.GetDelayState, c.admin, bare(a.delayState)},
 	}
 }

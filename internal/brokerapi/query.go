@@ -51,23 +51,38 @@ func (a *API) queryMessage(_ *request, h *protocol.QueryMessageHeader) (answer, 
 	if err != nil {
 		return answer{}, err
 	}
-	if len(hits.Records) == 0 {
+	slices.SortFunc(hits.Records, func(x, y record.View) int { return cmp.Compare(x.LogOffset(), y.LogOffset()) })
+	waiting, err := a.scheduled(h, most-len(hits.Records))
+	if err != nil {
+		hits.Release()
+		return answer{}, err
+	}
+	if len(hits.Records) == 0 && len(waiting) == 0 {
 		hits.Release()
 		return answer{
 			code: protocol.QueryNotFound, remark: fmt.Sprintf("can not find message with key %q in topic %s, stored from %d to %d", h.Key, h.Topic, h.Begin, h.End),
 			header: &protocol.QueryMessageResponse{IndexOffset: int64(hits.IndexedTo)},
 		}, nil
 	}
-	slices.SortFunc(hits.Records, func(x, y record.View) int { return cmp.Compare(x.LogOffset(), y.LogOffset()) })
 	head := &protocol.QueryMessageResponse{IndexOffset: int64(hits.IndexedTo), IndexTime: time.Now().UnixMilli()}
-	if hits.IndexedTo < a.p.Store.MaxLog() {
+	if hits.IndexedTo < a.p.Store.MaxLog() && len(hits.Records) > 0 {
 		head.IndexTime = hits.Records[len(hits.Records)-1].StoreTime() // at least so far
 	}
 	ans := answer{header: head, release: hits.Release}
 	for _, v := range hits.Records {
 		ans.chunks = append(ans.chunks, v)
 	}
+	ans.chunks = append(ans.chunks, waiting...)
 	return ans, nil
+}
+
+// scheduled finds timed messages for the topic that are still pending, where
+// RocketMQ finds none.
+func (a *API) scheduled(h *protocol.QueryMessageHeader, most int) ([][]byte, error) {
+	if a.p.Delay == nil || most < 1 || h.IndexType == "T" || h.Topic == mq.TopicTimer {
+		return nil, nil
+	}
+	return a.p.Delay.Scheduled(h.Topic, h.Key, most, h.Begin, h.End)
 }
 
 // queryConsumeQueue shows entries of a queue (321) and which of them a group's

@@ -42,12 +42,7 @@ func (a *API) runtimeInfo(*request) (answer, error) {
 	a.days(t)
 	a.queues(t)
 	a.levels(t)
-
-	// Of timers there are none.
-	for _, key := range []string{"timerReadBehind", "timerOffsetBehind", "timerCongestNum"} {
-		num(key, 0)
-	}
-	t["timerEnqueueTps"], t["timerDequeueTps"] = "0.0", "0.0"
+	a.timers(t)
 	return answer{body: protocol.EncodeBody(&protocol.KVTable{Table: t})}, nil
 }
 

@@ -77,8 +77,3 @@ func (a *API) haStatus(*request) (answer, error) {
 		Replicas: []protocol.HAReplica{}, Master: a.cfg.BrokerID == 0, End: a.p.Store.MaxLog(),
 	})}, nil
 }
-
-// timerMetrics tells how many timed messages are pending (61): none are taken.
-func (a *API) timerMetrics(*request) (answer, error) {
-	return answer{body: protocol.EncodeBody(&protocol.TimerMetrics{Pending: map[string]protocol.TimerMetric{}})}, nil
-}

@@ -36,6 +36,7 @@ const (
 	GetAllConsumerOffset                 Code = 43
 	GetAllDelayOffset                    Code = 45
 	CheckClientConfig                    Code = 46
+	GetTimerCheckPoint                   Code = 60
 	GetTimerMetrics                      Code = 61
 	PutKVConfig                          Code = 100
 	GetKVConfig                          Code = 101
@@ -109,11 +110,20 @@ const (
 )
 
 // Request codes of our own: what RocketMQ's tools have no word for. Transactions
-// have 31000 to 31009.
+// have 31000 to 31009, delays 31010 to 31029.
 const (
 	ListTransactions   Code = 31000
 	ShowTransaction    Code = 31001
 	ResolveTransaction Code = 31002
+
+	ListDelayed       Code = 31010
+	FindDelayed       Code = 31011
+	CountDelayed      Code = 31012
+	RecallDelayed     Code = 31013
+	RescheduleDelayed Code = 31014
+	FireDelayed       Code = 31015
+	ListDelayedAside  Code = 31016
+	GetDelayState     Code = 31017
 )
 
 // Server says who answers a request in a RocketMQ cluster.
@@ -143,7 +153,7 @@ func (r Request) Served() bool { return r.Why == "" }
 // Reasons not to serve a request. They reach whoever asks, as the remark.
 const (
 	whyUnused     = "no RocketMQ server answers it"
-	whyTimer      = "arbitrary delays (TIMER_*) and recall are not served yet, delay levels are"
+	whyTimer      = "there is one timer engine, and nothing to switch to"
 	whyACL1       = "ACL 1.0 ended with RocketMQ 5.3.0"
 	whyAuth       = "users and permissions are not served yet"
 	whyRocksDB    = "there is no RocksDB in the store"
@@ -198,7 +208,7 @@ var requests = []Request{
 	{52, "GET_BROKER_CLUSTER_ACL_INFO", Broker, whyACL1},
 	{53, "UPDATE_GLOBAL_WHITE_ADDRS_CONFIG", Broker, whyACL1},
 	{54, "GET_BROKER_CLUSTER_ACL_CONFIG", Broker, whyACL1},
-	{60, "GET_TIMER_CHECK_POINT", Broker, whyTimer},
+	{GetTimerCheckPoint, "GET_TIMER_CHECK_POINT", Broker, ""},
 	{GetTimerMetrics, "GET_TIMER_METRICS", Broker, ""},
 	{PutKVConfig, "PUT_KV_CONFIG", NameServer, ""},
 	{GetKVConfig, "GET_KV_CONFIG", NameServer, ""},
@@ -326,6 +336,14 @@ var requests = []Request{
 	{ListTransactions, "LIST_TRANSACTIONS", Broker, ""},
 	{ShowTransaction, "SHOW_TRANSACTION", Broker, ""},
 	{ResolveTransaction, "RESOLVE_TRANSACTION", Broker, ""},
+	{ListDelayed, "LIST_DELAYED", Broker, ""},
+	{FindDelayed, "FIND_DELAYED", Broker, ""},
+	{CountDelayed, "COUNT_DELAYED", Broker, ""},
+	{RecallDelayed, "RECALL_DELAYED", Broker, ""},
+	{RescheduleDelayed, "RESCHEDULE_DELAYED", Broker, ""},
+	{FireDelayed, "FIRE_DELAYED", Broker, ""},
+	{ListDelayedAside, "LIST_DELAYED_ASIDE", Broker, ""},
+	{GetDelayState, "GET_DELAY_STATE", Broker, ""},
 	{200050, "POP_MESSAGE", Broker, whyPop},
 	{200051, "ACK_MESSAGE", Broker, whyPop},
 	{PeekMessage, "PEEK_MESSAGE", Broker, ""},

@@ -103,11 +103,11 @@ func Open(store Store, prior *Prior, cfg Config) (*Flow, error) {
 	if reg == nil {
 		reg = metric.NewRegistry()
 	}
-	f.count = newMetrics(reg, f)
 	f.mu.lanes = map[mq.QueueID]*lane{}
 	f.mu.streams = map[int32]*stream{}
 	f.mu.parked = map[mq.QueueKey]*destination{}
 	f.timed = newTimed(prior.timed.index, cfg.Timers.Precision)
+	f.count = newMetrics(reg, f)
 	prior.timed.bind(f)
 	if err := f.restore(prior); err != nil {
 		return nil, fmt.Errorf("open delayed messages: %w", err)

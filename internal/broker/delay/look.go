@@ -21,6 +21,7 @@ type Pending struct {
 	Tags      string         `json:"tags,omitempty"`
 	Body      int            `json:"bodyBytes"`
 	StoreTime int64          `json:"storeTime"` // epoch ms
+	Log       mq.LogOffset   `json:"logOffset"` // of its record
 }
 
 // Cursor is a place in a list of pending messages: behind the message it names.
@@ -125,7 +126,7 @@ func describe(v record.View, e *pending.Entry) Pending {
 	}
 	p := Pending{
 		Seq: e.Seq, Due: e.Due, Topic: text(mq.PropRealTopic), Unique: text(mq.PropUniqueKey), Keys: text(mq.PropKeys), Tags: text(mq.PropTags),
-		Body: len(v.Body()), StoreTime: v.StoreTime(),
+		Body: len(v.Body()), StoreTime: v.StoreTime(), Log: e.Log,
 	}
 	if n, ok := millisProperty(v.Properties(), mq.PropRealQueueID); ok {
 		p.Queue = mq.QueueID(n)

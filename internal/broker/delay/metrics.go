@@ -7,8 +7,9 @@ import (
 // metrics are what the flow counts. What it only knows, it tells when asked.
 type metrics struct {
 	delivered *metric.Counter
-	refused   *metric.Counter   // puts that failed
-	late      *metric.Histogram // from the due millisecond to the append
+	refused   *metric.Counter // puts that failed
+	late      *metric.Latency // from the due millisecond to the append
+	indexed   *metric.Meter   // entries of the timer queue that the index knows
 }
 
 func newMetrics(reg *metric.Registry, f *Flow) *metrics {
@@ -30,9 +31,12 @@ func newMetrics(reg *metric.Registry, f *Flow) *metrics {
 		defer f.mu.Unlock()
 		return float64(f.mu.aside.count)
 	})
+	reg.GaugeFunc("sundial_timed_pending", "Timed messages that are not delivered yet.", func() float64 { return float64(f.timed.index.Stats().Pending) })
+	reg.GaugeFunc("sundial_timed_behind", "Timed messages that are stored and not indexed yet.", func() float64 { return float64(f.behind()) })
 	return &metrics{
 		delivered: reg.Counter("sundial_delay_delivered_total", "Delayed messages delivered."),
 		refused:   reg.Counter("sundial_delay_refused_total", "Tries to deliver a delayed message that failed."),
-		late:      reg.Histogram("sundial_delay_late_seconds", "From the due time of a delayed message to its delivery."),
+		late:      reg.Latency("sundial_delay_late_seconds", "From the due time of a delayed message to its delivery."),
+		indexed:   reg.MeterFunc("sundial_timed_indexed_total", "Entries of the queue of timed messages, recalls among them, that are indexed.", func() int64 { return int64(f.timed.index.Next()) }),
 	}
 }

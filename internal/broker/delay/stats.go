@@ -26,6 +26,9 @@ type TimedStats struct {
 	NextDue   int64 // ms, of those not yet at hand, 0 when there is none
 	Delivered int64 // since the start
 	PerSecond float64
+	Read      mq.QueueOffset // entries of the timer queue below are indexed
+	Behind    int64          // entries that are not
+	Indexed   float64        // entries a second, mean of the last ten seconds
 }
 
 // LevelStats is the state of one level.
@@ -69,7 +72,9 @@ func (f *Flow) Stats() Stats {
 	t := &f.timed.tally
 	st.Timed = TimedStats{Parked: t.parked, Delivered: t.delivered, PerSecond: t.rate.perSecond(now)}
 	f.mu.Unlock()
-	st.Timed.Pending = f.timed.index.Stats().Pending
+	in := f.timed.index.Stats()
+	st.Timed.Pending, st.Timed.Read = in.Pending, in.Next
+	st.Timed.Behind, st.Timed.Indexed = f.behind(), f.count.indexed.Rates().Sec10
 	if due := f.timed.index.NextDue(); due != math.MaxInt64 {
 		st.Timed.NextDue = due
 	}
