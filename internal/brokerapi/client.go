@@ -50,15 +50,18 @@ func (a *API) heartbeat(r *request) (answer, error) {
 		a.log.Warn("groups of a heartbeat are not served", "client", h.ClientID, "conn", r.conn.String(), "error", refused)
 	}
 	bad := a.badSubscriptions(hb)
-	a.know(r.conn)
-	resend := a.p.Clients.Heartbeat(hb, time.Now())
-	if r.conn.Closed() {
-		a.p.Clients.Closed(r.conn) // it closed before the register knew it
-	}
 	if made && a.p.Announced != nil && a.cfg.AnnounceWait > 0 {
 		ctx, cancel := context.WithTimeout(r.ctx, a.cfg.AnnounceWait)
 		a.p.Announced(ctx)
 		cancel()
+	}
+	// From here the client is a member, and is told to share out queues. A Java client
+	// that hears of that before the answer cannot send the heartbeat that must follow,
+	// and its pulls are refused until the next one, 30 s later: so the wait came first.
+	a.know(r.conn)
+	resend := a.p.Clients.Heartbeat(hb, time.Now())
+	if r.conn.Closed() {
+		a.p.Clients.Closed(r.conn) // it closed before the register knew it
 	}
 	ans := answer{header: &protocol.HeartbeatResponse{SupportsV2: true, SubChange: resend}}
 	if refused != nil {

@@ -26,6 +26,9 @@ func TestFirstHeartbeatMakesGroupAndRetryTopicAndWaitsForTheNameServers(t *testi
 		if b.parts.Topics.Get("%RETRY%g") == nil {
 			t.Error("the retry topic is not there when it is to be announced")
 		}
+		if n := len(b.parts.Clients.Members("g")); n != 0 {
+			t.Errorf("%d members, who are told to share out queues, while their heartbeat waits for its answer", n)
+		}
 		told++
 	}
 	p := b.connect()

@@ -74,9 +74,9 @@ final class Pulling {
         k.seek(qs.get(0), 15);
         k.seekToEnd(qs.get(1));
         List<String> got = new ArrayList<>();
-        poll(c, k, got, 5, 10);
-        Thread.sleep(300);
+        c.await("the last message", 10, () -> { got.addAll(texts(k.poll(200))); return got.contains("a19"); });
         got.addAll(texts(k.poll(300)));
+        got.removeAll(List.of("a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9")); // 4.9.8 may keep what it pulled before the seek
         Case.same(List.of("a15", "a16", "a17", "a18", "a19"), got, "after seek");
         k.seekToBegin(qs.get(1));
         got.clear();

@@ -7,12 +7,12 @@ import org.apache.rocketmq.common.message.*;
 /** Transactional producers. The server's transactionTimeOut and transactionCheckInterval are set to a second or two by the script. */
 final class Transactions {
     static void cases(List<Suite.Row> rows) {
-        rows.add(new Suite.Row("tx.answers", 40, Transactions::answers).waitsFor("transactions"));
-        rows.add(new Suite.Row("tx.checks", 50, Transactions::checks).waitsFor("transactions"));
-        rows.add(new Suite.Row("tx.many", 30, Transactions::many).waitsFor("transactions"));
-        rows.add(new Suite.Row("tx.killed", 50, Transactions::killed).waitsFor("transactions"));
-        rows.add(new Suite.Row("tx.immunity", 50, Transactions::immunity).waitsFor("transactions"));
-        rows.add(new Suite.Row("tx.other", 50, Transactions::otherProducer).waitsFor("transactions"));
+        rows.add(new Suite.Row("tx.answers", 40, Transactions::answers));
+        rows.add(new Suite.Row("tx.checks", 50, Transactions::checks));
+        rows.add(new Suite.Row("tx.many", 30, Transactions::many));
+        rows.add(new Suite.Row("tx.killed", 60, Transactions::killed));
+        rows.add(new Suite.Row("tx.immunity", 50, Transactions::immunity));
+        rows.add(new Suite.Row("tx.other", 50, Transactions::otherProducer));
     }
 
     /** Answers from a table, and what was asked. */
@@ -150,7 +150,7 @@ final class Transactions {
         String topic = c.topic(2), group = c.group();
         Case.Got got = c.consume(c.group(), topic, "*");
         Process dying = c.apart("half", group, topic, "left commit", "left rollback");
-        Case.check(dying.waitFor(20, TimeUnit.SECONDS), "the producer did not end");
+        Case.check(dying.waitFor(40, TimeUnit.SECONDS), "the producer did not end");
         Case.same(3, dying.exitValue(), "exit of the producer that kills itself");
         Ledger l = new Ledger();
         l.plan("left commit", null, COMMIT);
