@@ -153,7 +153,7 @@ func (w *world) judge(fates []*fate) {
 	}
 }
 
-var histories = flag.Int("histories", 150, "how many histories TestModelOfLives tries")
+var histories = flag.Int("histories", 60, "how many histories TestModelOfLives tries")
 
 // Lives of random length that end in random ways: sends, verdicts that come twice,
 // late and contradict each other, checks, operators, retention, a store that

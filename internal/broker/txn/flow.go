@@ -262,6 +262,8 @@ func (f *Flow) Run(ctx context.Context) error {
 	defer f.saving.Unlock()
 	if err == nil {
 		f.tellProgress(f.saving.mark) // whatever somebody made of it
+		f.saving.metrics.saved = time.Time{}
+		err = f.saveMetrics()
 	}
 	return errors.Join(sweepErr, err, f.saving.journal.close())
 }

@@ -21,8 +21,7 @@ import (
 //	frames:  length of payload                       4
 //	         CRC-32C of payload                      4
 //	         payload: entries, one behind the other
-//
-//	entry:   'o' open half      offset 8  log position 8  due 8  born 8  tries 2
+//	entries: 'o' open half      offset 8  log position 8  due 8  born 8  tries 2
 //	                            group: length 2, text  topic: length 2, text
 //	         'x' ended half     offset 8
 //	         'a' abandoned      offset 8  log position 8  half 8  decided 8  state 1
