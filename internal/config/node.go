@@ -53,6 +53,7 @@ func (s *Settings) Node(roles node.Roles) node.Config {
 	b.Topics.TraceTopic, b.Topics.TraceName = s.TraceTopicEnable, s.MsgTraceTopicName
 	b.Topics.ReviveQueues = s.ReviveQueueNum
 	b.Topics.Timer = s.TimerWheelEnable
+	b.Delay.Clock.Limit, b.Delay.Clock.Hold = s.ClockStepLimit, s.ClockStepHold
 	b.Delay.Timers.Enabled, b.Delay.Timers.MaxDelay, b.Delay.Timers.Precision = s.TimerWheelEnable, s.TimerMaxDelay, s.TimerPrecision.Milliseconds()
 	b.Groups.AutoCreate, b.Groups.MaxGroups = s.AutoCreateSubscriptionGroup, s.MaxAutoCreatedGroups
 	b.Offsets.Interval = s.FlushConsumerOffsetInterval

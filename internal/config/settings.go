@@ -86,6 +86,8 @@ type Settings struct {
 	ReviveQueueNum               int32
 	TimerWheelEnable             bool
 	TimerMaxDelay                time.Duration
+	ClockStepLimit               time.Duration
+	ClockStepHold                time.Duration
 	TimerPrecision               time.Duration
 	ChannelExpiredTimeout        time.Duration
 	RegisterNameServerPeriod     time.Duration

@@ -41,6 +41,9 @@ type Config struct {
 	// Timer bounds what is handed over at a time.
 	Timer timer.Config
 
+	// Clock says what to make of a clock that is set.
+	Clock timer.GuardConfig
+
 	// Waiter sleeps; nil is timer.Precise.
 	Waiter timer.Waiter
 
@@ -60,7 +63,7 @@ func DefaultConfig() Config {
 	return Config{
 		Levels: levels, Timers: DefaultTimers(), FlushInterval: 10 * time.Second, Window: 8192, MaxParked: 1 << 18,
 		FirstPause: 100 * time.Millisecond, LastPause: time.Minute, OutagePause: time.Second,
-		Timer: timer.DefaultConfig(),
+		Timer: timer.DefaultConfig(), Clock: timer.DefaultGuardConfig(),
 	}
 }
 
@@ -82,5 +85,5 @@ func (c Config) Validate() error {
 	if c.FirstPause <= 0 || c.LastPause < c.FirstPause || c.OutagePause < c.FirstPause {
 		errs = append(errs, fmt.Errorf("pauses grow from %v to %v, or %v in an outage; want them above 0 and not shrinking", c.FirstPause, c.LastPause, c.OutagePause))
 	}
-	return errors.Join(append(errs, c.Timers.Validate(), c.Timer.Validate())...)
+	return errors.Join(append(errs, c.Timers.Validate(), c.Clock.Validate(), c.Timer.Validate())...)
 }

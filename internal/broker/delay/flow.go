@@ -46,6 +46,7 @@ type Flow struct {
 	note  *slog.Logger
 	timer *timer.Queue
 	clock func() time.Time
+	guard *timer.Guard
 	count *metrics
 	files *files
 	timed *timed
@@ -88,16 +89,24 @@ func Open(store Store, prior *Prior, cfg Config) (*Flow, error) {
 	if w == nil {
 		w = timer.Precise()
 	}
+	note := cfg.Log
+	if note == nil {
+		note = slog.New(slog.DiscardHandler)
+	}
+	cfg.Clock.Step = func(step time.Duration, held bool) { tellStep(note, step, held, cfg.Clock.Hold) }
+	guard, err := timer.NewGuard(w, cfg.Clock)
+	if err != nil {
+		return nil, err
+	}
+	w = guard
 	q, err := timer.New(w, cfg.Timer)
 	if err != nil {
 		return nil, err
 	}
 	f := &Flow{
-		cfg: cfg, store: store, note: cfg.Log, timer: q, clock: w.Now, files: prior.files,
+		guard: guard,
+		cfg:   cfg, store: store, note: note, timer: q, clock: w.Now, files: prior.files,
 		entries: make([]consumequeue.Entry, 1024), retryWake: make(chan struct{}, 1),
-	}
-	if f.note == nil {
-		f.note = slog.New(slog.DiscardHandler)
 	}
 	reg := cfg.Metrics
 	if reg == nil {
@@ -114,6 +123,24 @@ func Open(store Store, prior *Prior, cfg Config) (*Flow, error) {
 	}
 	return f, nil
 }
+
+// tellStep logs that the clock was set.
+func tellStep(note *slog.Logger, step time.Duration, held bool, hold time.Duration) {
+	switch {
+	case held:
+		note.Error("the clock was set far ahead; what became due by that is held until the clock is confirmed or set right, or the time is over", "by", step, "held", hold)
+	case step > 0:
+		note.Warn("the clock was set ahead; what became due by that is delivered", "by", step)
+	default:
+		note.Warn("the clock was set back; what is pending waits for its time by the new clock", "by", -step)
+	}
+}
+
+// Clock tells what was seen of the clock.
+func (f *Flow) Clock() timer.GuardState { return f.guard.State() }
+
+// ConfirmClock believes a clock that was set far ahead, and reports whether one was held.
+func (f *Flow) ConfirmClock() bool { return f.guard.Confirm() }
 
 // Run delivers until ctx is done, then saves progress.
 func (f *Flow) Run(ctx context.Context) error {

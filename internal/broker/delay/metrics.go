@@ -33,6 +33,10 @@ func newMetrics(reg *metric.Registry, f *Flow) *metrics {
 	})
 	reg.GaugeFunc("sundial_timed_pending", "Timed messages that are not delivered yet.", func() float64 { return float64(f.timed.index.Stats().Pending) })
 	reg.GaugeFunc("sundial_timed_behind", "Timed messages that are stored and not indexed yet.", func() float64 { return float64(f.behind()) })
+	reg.GaugeFunc("sundial_clock_steps", "How often the clock was set, ahead or back.", func() float64 {
+		st := f.guard.State()
+		return float64(st.Forward + st.Back)
+	})
 	return &metrics{
 		delivered: reg.Counter("sundial_delay_delivered_total", "Delayed messages delivered."),
 		refused:   reg.Counter("sundial_delay_refused_total", "Tries to deliver a delayed message that failed."),

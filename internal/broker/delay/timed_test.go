@@ -145,3 +145,35 @@ func TestRescheduleAndFire(t *testing.T) {
 		}
 	})
 }
+
+// A clock that is set a year ahead by mistake delivers nothing early: the step is
+// held, and when the clock is set right nothing has happened. One that is confirmed counts.
+func TestClockSetFarAhead(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start()
+		start := time.Now().UnixMilli()
+		w.sendAt("T", 0, start+5000, "soon")
+		w.sendAt("T", 0, start+3_600_000, "later")
+		w.pass(time.Second)
+		w.shift.Store(int64(365 * 24 * time.Hour))
+		w.pass(30 * time.Second)
+		if st := w.flow.Clock(); !st.Holding || st.Forward != 1 {
+			t.Errorf("the clock is %+v", st)
+		}
+		w.shift.Store(0)
+		w.pass(time.Minute)
+		synctest.Wait()
+		w.once(map[string]int64{"soon": start + 5000})
+		if st := w.flow.Clock(); st.Holding {
+			t.Errorf("set right, the clock is %+v", st)
+		}
+		w.shift.Store(int64(2 * time.Hour))
+		w.pass(10 * time.Second)
+		if !w.flow.ConfirmClock() {
+			t.Error("nothing to confirm")
+		}
+		w.pass(2 * time.Second)
+		synctest.Wait()
+		w.once(map[string]int64{"soon": start + 5000, "later": 0})
+	})
+}

@@ -143,6 +143,8 @@ func (w *world) tryStart() error {
 	}
 	cfg := DefaultConfig()
 	cfg.Levels, cfg.Waiter, cfg.Log = levels, timer.PlainWall(w.now), note
+	began := time.Now()
+	cfg.Clock.Mono = func() time.Duration { return time.Since(began) }
 	if w.tune != nil {
 		w.tune(&cfg)
 	}
