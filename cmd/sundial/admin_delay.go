@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -12,13 +11,12 @@ import (
 	"github.com/sundial-mq/sundial/internal/broker/delay"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/protocol"
-	"github.com/sundial-mq/sundial/internal/record"
 )
 
 func delayCommand(a *admin) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delay",
-		Short: "Show what waits for its time",
+		Short: "Show what waits in each delay level; its commands look after timed messages, too",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			masters, err := a.masters(cmd.Context())
@@ -42,7 +40,8 @@ func delayCommand(a *admin) *cobra.Command {
 			return err
 		},
 	}
-	cmd.AddCommand(delayListCommand(a))
+	cmd.AddCommand(delayListCommand(a), delayShowCommand(a), delayFindCommand(a), delayCountCommand(a), delayHistogramCommand(a),
+		delayCancelCommand(a), delayRescheduleCommand(a), delayFireCommand(a), delayAsideCommand(a))
 	return describe(cmd, []levelState{})
 }
 
@@ -110,70 +109,4 @@ func (a *admin) schedule(ctx context.Context, m member, queue int, from mq.Queue
 		err = protocol.DecodeBody(resp.Body, &q)
 	}
 	return &q, err
-}
-
-// pendingMessage is a message that waits for its time.
-type pendingMessage struct {
-	Level int   `json:"level"`
-	Due   int64 `json:"due"` // ms
-	messageView
-}
-
-func delayListCommand(a *admin) *cobra.Command {
-	var level int
-	var most int32
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List pending messages, per level the next ones first",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			if level < 0 || most < 1 {
-				return &usageError{errors.New("--level must not be negative, and --max must be 1 or more")}
-			}
-			masters, err := a.masters(ctx)
-			if err != nil {
-				return err
-			}
-			doc := []pendingMessage{}
-			var rows []table.Row
-			err = each(masters, func(m member) error {
-				levels, err := a.levels(ctx, m)
-				if err != nil {
-					return err
-				}
-				if level > len(levels) {
-					return notFound("%s has no delay level %d, it has %d", m.Name, level, len(levels))
-				}
-				for _, l := range levels {
-					if l.Pending == 0 || level > 0 && l.Level != level {
-						continue
-					}
-					q, err := a.schedule(ctx, m, l.Level-1, l.Next, most)
-					if err != nil {
-						return err
-					}
-					for _, e := range q.Entries {
-						resp, err := a.ask(ctx, m.Addr, protocol.ViewMessageByID, &protocol.ViewMessageHeader{Offset: int64(e.Pos)}, nil)
-						if err != nil {
-							return err
-						}
-						v, _, err := record.Next(resp.Body)
-						if err != nil {
-							return err
-						}
-						p := pendingMessage{l.Level, e.TagsCode, viewOf(v)}
-						doc = append(doc, p)
-						rows = append(rows, table.Row{l.Level, stamp(p.Due), time.Until(time.UnixMilli(p.Due)).Round(time.Millisecond),
-							p.Properties[mq.PropRealTopic], p.Properties[mq.PropRealQueueID], p.Properties[mq.PropKeys], p.Properties[mq.PropUniqueKey], p.ID})
-					}
-				}
-				return nil
-			})
-			return a.showUnless(err, doc, table.Row{"level", "due", "in", "topic", "queue", "keys", "unique key", "id"}, rows)
-		},
-	}
-	cmd.Flags().IntVar(&level, "level", 0, "this level only (default: all)")
-	cmd.Flags().Int32Var(&most, "max", 20, "how many of each level at most")
-	return describe(cmd, []pendingMessage{})
 }

@@ -92,7 +92,8 @@ func TestAdminJSONIsAsDescribed(t *testing.T) {
 		"group update old --retries 1", "group delete old --yes",
 		"message send T --body x", "message list T", "message find --topic T --key k", "message consume T --end --max 1",
 		"dlq list", "dlq show g", "dlq redrive g --all", "dlq purge g --yes",
-		"txn list", "txn show id-open", "txn resolve id-open --as rollback --dry-run", "txn resolve id-open --as resume", "delay", "delay list", "export --offsets --config", "export " + file, "import " + file + " --dry-run",
+		"txn list", "txn show id-open", "txn resolve id-open --as rollback --dry-run", "txn resolve id-open --as resume", "delay", "message send T --body t --keys later --due 2h", "delay list", "delay list --timed", "delay find T later", "delay show T later",
+		"delay count", "delay count --until 3h", "delay histogram", "delay reschedule T --key later --to 3h", "delay cancel T --key later --dry-run", "delay fire T --key later", "delay aside", "export --offsets --config", "export " + file, "import " + file + " --dry-run",
 		"namesrv list", "namesrv route T", "namesrv topics",
 	} {
 		words := strings.Fields(line)

@@ -371,11 +371,13 @@ func messageSendCommand(a *admin) *cobra.Command {
 	var properties []string
 	var queue int32
 	var level int
+	var due string
 	cmd := &cobra.Command{
 		Use:   "send TOPIC",
 		Short: "Send one message",
 		Example: `  sundial admin message send Orders --body '{"id": 4711}' --keys order-4711 --tags new
-  sundial admin message send Orders --body-file order.json --property region=eu --level 3`,
+  sundial admin message send Orders --body-file order.json --property region=eu --level 3
+  sundial admin message send Orders --body 'remind me' --due 15m`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completion("topic"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -399,6 +401,13 @@ func messageSendCommand(a *admin) *cobra.Command {
 			props = record.AppendProperty(props, mq.PropTags, tags)
 			if level > 0 {
 				props = record.AppendProperty(props, mq.PropDelay, strconv.Itoa(level))
+			}
+			if due != "" {
+				at, err := parseDue("--due", due, time.Now())
+				if err != nil {
+					return err
+				}
+				props = record.AppendProperty(props, mq.PropTimerDeliverMs, strconv.FormatInt(at, 10))
 			}
 			for _, p := range properties {
 				name, value, ok := strings.Cut(p, "=")
@@ -433,7 +442,9 @@ func messageSendCommand(a *admin) *cobra.Command {
 	cmd.Flags().StringVar(&tags, "tags", "", "the tag")
 	cmd.Flags().Int32VarP(&queue, "queue", "q", -1, "the queue (default: any)")
 	cmd.Flags().IntVar(&level, "level", 0, "delay level; above the broker's last it is the last, as RocketMQ has it")
+	cmd.Flags().StringVar(&due, "due", "", "deliver it at this `TIME`, or so long from now, such as 15m")
 	cmd.MarkFlagsMutuallyExclusive("body", "body-file")
+	cmd.MarkFlagsMutuallyExclusive("level", "due")
 	return describe(cmd, sentMessage{})
 }
 
