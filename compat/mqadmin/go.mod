@@ -1,0 +1,3 @@
+module github.com/sundial-mq/sundial/compat/mqadmin
+
+go 1.26
