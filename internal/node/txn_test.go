@@ -106,6 +106,7 @@ func TestDelayedTransactions(t *testing.T) {
 	t.Parallel()
 	n := start(t, small(t.TempDir()))
 	level, timed := half(t, n, "level", "DELAY", "1"), half(t, n, "timed", "TIMER_DELAY_MS", "700")
+	recalled := half(t, n, "recalled", "TIMER_DELAY_MS", "1500")
 	if at := half(t, n, "never", "TIMER_DELAY_SEC", "-1"); at.MsgID != "" {
 		t.Error("a due time below 0 was taken")
 	}
@@ -114,10 +115,16 @@ func TestDelayedTransactions(t *testing.T) {
 		t.Fatalf("%q before the commit", got)
 	}
 	committed := time.Now().UnixMilli()
-	for _, at := range []protocol.SendResponse{level, timed, timed, level} {
+	for _, at := range []protocol.SendResponse{level, timed, timed, level, recalled} {
 		if got := end(t, n, at, txn.VerdictCommit); got != 0 {
 			t.Errorf("commit: %d", got)
 		}
+	}
+	// What is committed and waits is recalled by its sequence or its key, and committed again it stays so.
+	handle := protocol.RecallHandle{Topic: "T", Broker: n.cfg.Broker.Name, Unique: "K-recalled", Seq: 1}
+	ask(t, n, protocol.RecallMessage, &protocol.RecallHeader{Topic: "T", Handle: handle.String()}, nil)
+	if got := end(t, n, recalled, txn.VerdictCommit); got != 0 {
+		t.Errorf("commit again: %d", got)
 	}
 	var got []string
 	for deadline := time.Now().Add(10 * time.Second); len(got) < 2 && time.Now().Before(deadline); got = received(t, n) {

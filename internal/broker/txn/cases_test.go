@@ -654,6 +654,53 @@ func TestDelayBeginsWithTheCommit(t *testing.T) {
 	})
 }
 
+// A due time is kept from the commit on: what counts from the sending of a message
+// counts from its commit, and a point in time that has passed is at once. What waits
+// names its half message, so that no second commit makes another one.
+func TestDueTimeOfATransaction(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start()
+		start := time.Now().UnixMilli()
+		after := w.send("after", mq.PropTimerDelayMs, "5000")
+		seconds := w.send("seconds", mq.PropTimerDelaySec, "7")
+		at := w.send("at", mq.PropTimerDeliverMs, fmt.Sprint(start+60_000))
+		past := w.send("past", mq.PropTimerDeliverMs, fmt.Sprint(start+1000))
+		w.pass(3 * time.Second)
+		for range 2 {
+			for _, s := range []sent{after, seconds, at, past} {
+				if err := w.end(s.as(VerdictCommit)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.kill()
+			w.start()
+		}
+		want := map[string]int64{"after": start + 8000, "seconds": start + 10_000, "at": start + 60_000}
+		list := w.all(mq.TopicTimer)
+		if len(list) != len(want) {
+			t.Fatalf("%d wait", len(list))
+		}
+		for _, g := range list {
+			due, _ := number(g.View.Properties(), mq.PropDue)
+			r, ok := receiptOf(g.View.Properties())
+			real, _ := g.View.Property(mq.PropRealTopic)
+			if due != want[g.Body] || !ok || r.Queue != halfQueue || string(real) != "T" || g.View.SysFlag().Tx() != mq.SysTxCommit {
+				t.Errorf("%q waits until %d, want %d: %q", g.Body, due-start, want[g.Body]-start, g.View.Properties())
+			}
+		}
+		if list := w.all("T"); len(list) != 1 || list[0].Body != "past" {
+			t.Errorf("%d are there at once", len(list))
+		}
+		w.wantVisible("after", "seconds", "at", "past")
+		if err := w.end(after.as(VerdictRollback)); !errors.Is(err, mq.ErrIllegalOperation) {
+			t.Errorf("a rollback behind the commit: %v", err)
+		}
+		if w.open() != 0 {
+			t.Errorf("%d are open", w.open())
+		}
+	})
+}
+
 // A topic that is gone keeps the transaction open.
 func TestCommitWithoutTopic(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {

@@ -85,6 +85,9 @@ func (w *world) oneLife() []*fate {
 	w.join("P", "conn")
 	for i := range 9 {
 		m := message("T", body("m", i), mq.PropTransaction, "true", mq.PropUniqueKey, body("K", i))
+		if i%2 == 1 { // one that is committed waits then; another one is committed in the next life
+			m.Properties = record.AppendProperty(m.Properties, mq.PropTimerDelayMs, "3600000")
+		}
 		f := &fate{}
 		fates = append(fates, f)
 		var err error

@@ -268,7 +268,8 @@ func (w *world) tryStart() error {
 	s := &session{}
 	sc := storage.DefaultConfig(dir)
 	sc.LogFileSize, sc.QueueFileSize, sc.IndexSlots, sc.IndexEntries, sc.Prefault, sc.Reserve = 64<<10, 1000, 100, 1000, 0, 0
-	sc.SyncFlush, sc.TagsCode, sc.RecoverFrom, sc.Recovered = w.sync, levels.TagsCode, prior.From(), prior.See
+	rules := delay.Rules{Levels: levels, Timers: delay.DefaultTimers(), Now: time.Now}
+	sc.SyncFlush, sc.TagsCode, sc.RecoverFrom, sc.Recovered = w.sync, rules.TagsCode, prior.From(), prior.See
 	if w.tuneStore != nil {
 		w.tuneStore(&sc)
 	}
@@ -276,7 +277,7 @@ func (w *world) tryStart() error {
 		return err
 	}
 	r := register{w}
-	s.flow, err = Open(prior, Parts{Store: failing{s.store, w}, Topics: r, Offsets: r, Producers: r, Delay: levels, Ask: w.askClient}, nil, cfg)
+	s.flow, err = Open(prior, Parts{Store: failing{s.store, w}, Topics: r, Offsets: r, Producers: r, Delay: rules, Ask: w.askClient}, nil, cfg)
 	if err != nil {
 		_ = s.store.Close()
 		return err
