@@ -124,7 +124,12 @@ func (b *broker) openStore(p *parts) error {
 		return err
 	}
 	b.cfg.Delay.Levels = levels
-	b.rules = delay.Rules{Levels: levels, Timers: b.cfg.Delay.Timers, Now: time.Now}
+	// What a topic says is asked when messages flow; the register is there by then.
+	number := func(attribute string) func(topic string) int64 {
+		return func(topic string) int64 { return topics.Number(b.topics.Get(topic), attribute) }
+	}
+	b.rules = delay.Rules{Levels: levels, Timers: b.cfg.Delay.Timers, Now: time.Now, Jitter: number(topics.DelayJitterAttribute)}
+	b.cfg.Delay.Rate = number(topics.DelayRateAttribute)
 	prior, err := delay.ReadPrior(p.fs, filepath.Join(p.cfg.Dir, "config"), filepath.Join(p.cfg.Dir, "sundial"), p.log)
 	if err != nil {
 		return err

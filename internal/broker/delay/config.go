@@ -38,6 +38,12 @@ type Config struct {
 	LastPause   time.Duration
 	OutagePause time.Duration
 
+	// Rate is how many messages a topic takes in a second at most, 0 for any number;
+	// those beyond it wait as those whose destination does not take them. It is asked
+	// for each delivery and must not wait; nil sets no limits. Topic attribute
+	// delay.rate.
+	Rate func(topic string) int64
+
 	// Timer bounds what is handed over at a time.
 	Timer timer.Config
 

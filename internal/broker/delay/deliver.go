@@ -60,9 +60,10 @@ type outcome struct {
 	off    int64
 	pos    mq.LogOffset
 	kind   kind
-	due    int64       // when it is due, 0 when that is not known
-	dest   mq.QueueKey // parked: where it should go
-	first  bool        // parked: and nothing else was parked there
+	due    int64         // when it is due, 0 when that is not known
+	dest   mq.QueueKey   // parked: where it should go
+	first  bool          // parked: and nothing else was parked there
+	wait   time.Duration // parked: until its topic's rate allows it
 	err    error
 }
 
@@ -167,7 +168,7 @@ func (f *Flow) tell(o *outcome) {
 	switch {
 	case o.kind == lost:
 		f.note.Error("a pending message cannot be delivered and is set aside", "queue", o.from.queue(), "offset", o.off, "position", o.pos, "err", o.err)
-	case o.first:
+	case o.first && o.wait == 0:
 		f.note.Warn("a destination takes no messages; trying again", "topic", o.dest.Topic, "queue", o.dest.ID, "err", o.err)
 	}
 }
@@ -243,6 +244,13 @@ func (f *Flow) make(h *hands, p *made, v record.View, now int64, retry bool) boo
 	o.dest = dest
 	if !retry && (slices.Contains(h.refused, dest) || f.parkedDestinations.Load() > 0 && f.isParked(dest)) {
 		o.kind, o.dest.Topic = parked, strings.Clone(dest.Topic)
+		h.refused = append(h.refused, o.dest) // so that the next of this slice stays behind it
+		return false
+	}
+	if wait := f.rates.wait(dest.Topic, f.clock()); wait > 0 {
+		o.kind, o.err, o.wait = parked, errThrottled, wait
+		o.dest.Topic = strings.Clone(dest.Topic)
+		h.refused = append(h.refused, o.dest)
 		return false
 	}
 	p.props = o.from.appendProps(p.props[:0], v, now)

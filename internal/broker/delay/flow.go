@@ -50,6 +50,7 @@ type Flow struct {
 	count *metrics
 	files *files
 	timed *timed
+	rates rates
 
 	// load is held by the one who reads queues ahead.
 	load    sync.Mutex
@@ -115,6 +116,7 @@ func Open(store Store, prior *Prior, cfg Config) (*Flow, error) {
 	f.mu.lanes = map[mq.QueueID]*lane{}
 	f.mu.streams = map[int32]*stream{}
 	f.mu.parked = map[mq.QueueKey]*destination{}
+	f.rates.of = cfg.Rate
 	f.timed = newTimed(prior.timed.index, cfg.Timers.Precision)
 	f.count = newMetrics(reg, f)
 	prior.timed.bind(f)

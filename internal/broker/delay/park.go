@@ -71,22 +71,25 @@ func (f *Flow) parkLocked(o *outcome) (first bool) {
 		d = &destination{key: o.dest, since: time.Now(), err: o.err}
 		f.mu.parked[o.dest] = d
 		f.parkedDestinations.Add(1)
-		f.postpone(d, o.err)
+		f.postpone(d, o)
 		first = true
 	}
 	d.items = append(d.items, parkedItem{from: o.from, off: o.off, pos: o.pos})
 	return first
 }
 
-// postpone sets the next try of a destination; mu is held.
-func (f *Flow) postpone(d *destination, err error) {
+// postpone sets the next try of a destination after what came of one; mu is held.
+func (f *Flow) postpone(d *destination, o *outcome) {
+	err := o.err
 	d.pause = min(max(2*d.pause, f.cfg.FirstPause), f.cfg.LastPause)
-	if errors.Is(err, mq.ErrUnavailable) || errors.Is(err, mq.ErrBusy) {
+	if o.wait > 0 {
+		d.pause = 0
+	} else if errors.Is(err, mq.ErrUnavailable) || errors.Is(err, mq.ErrBusy) {
 		// Not this destination's fault: look soon whether the store is back.
 		d.pause = min(d.pause, f.cfg.OutagePause)
 	}
 	d.err = err
-	d.next = time.Now().Add(d.pause)
+	d.next = time.Now().Add(max(d.pause, o.wait))
 	heap.Push(&f.mu.retries, d)
 	if d.at == 0 {
 		select {
@@ -134,7 +137,9 @@ func (f *Flow) retry(ctx context.Context, h *hands, d *destination) {
 			f.parkedDestinations.Add(-1)
 			nudge := f.waitingLocked()
 			f.mu.Unlock()
-			f.note.Info("a destination takes messages again", "topic", d.key.Topic, "queue", d.key.ID, "after", time.Since(d.since))
+			if !errors.Is(d.err, errThrottled) {
+				f.note.Info("a destination takes messages again", "topic", d.key.Topic, "queue", d.key.ID, "after", time.Since(d.since))
+			}
 			for _, s := range nudge {
 				f.nudge(s)
 			}
@@ -161,7 +166,7 @@ func (f *Flow) retry(ctx context.Context, h *hands, d *destination) {
 			if o.kind == early {
 				o.err = d.err
 			}
-			f.postpone(d, o.err)
+			f.postpone(d, &o)
 			f.mu.Unlock()
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -51,6 +52,34 @@ type Rules struct {
 	Levels
 	Timers
 	Now func() time.Time // the broker's clock
+
+	// Jitter is by how many ms, at most, messages for a topic are spread behind their
+	// time; nil is not at all.
+	Jitter func(topic string) int64
+}
+
+// spread is how many ms a message for topic is late on purpose.
+func (r Rules) spread(topic string) int64 {
+	if r.Jitter == nil {
+		return 0
+	}
+	if most := r.Jitter(topic); most > 0 {
+		return rand.Int64N(most + 1)
+	}
+	return 0
+}
+
+// level sends m to its level if it asks for one.
+func (r Rules) level(m *record.Message) error {
+	topic := m.Topic
+	if err := r.Levels.Retarget(m); err != nil || m.Topic == topic {
+		return err
+	}
+	if late := r.spread(topic); late > 0 {
+		ms, _ := ownDelay(m.Properties)
+		m.Properties = record.SetProperty(m.Properties, mq.PropDelayMillis, strconv.FormatInt(ms+late, 10))
+	}
+	return nil
 }
 
 // Retarget sends m on its detour if its properties ask for one: a level (DELAY
@@ -60,7 +89,7 @@ type Rules struct {
 // are switched off. m.Properties is replaced, not changed.
 func (r Rules) Retarget(m *record.Message) error {
 	topic := m.Topic
-	if err := r.Levels.Retarget(m); err != nil || m.Topic != topic {
+	if err := r.level(m); err != nil || m.Topic != topic {
 		return err
 	}
 	if tx := m.SysFlag.Tx(); tx != 0 && tx != mq.SysTxCommit {
@@ -71,7 +100,7 @@ func (r Rules) Retarget(m *record.Message) error {
 	if err != nil || !ok || due <= now {
 		return err
 	}
-	return r.retargetTo(m, due)
+	return r.retargetTo(m, due+r.spread(topic))
 }
 
 // RetargetAfter delays m by exactly so many milliseconds and returns by how many it
@@ -86,14 +115,14 @@ func (r Rules) RetargetAfter(m *record.Message, millis int64) (int64, error) {
 	level := r.nearest(millis)
 	if !r.Enabled || r.Millis(level) == millis {
 		m.Properties = record.AppendProperty(m.Properties, mq.PropDelay, strconv.Itoa(int(level)))
-		return r.Millis(level), r.Levels.Retarget(m)
+		return r.Millis(level), r.level(m)
 	}
 	now := r.Now().UnixMilli()
 	millis = min(millis, math.MaxInt64/2-now)
 	if r.MaxDelay > 0 {
 		millis = min(millis, r.MaxDelay.Milliseconds())
 	}
-	return millis, r.retargetTo(m, now+millis)
+	return millis, r.retargetTo(m, now+millis+r.spread(m.Topic))
 }
 
 // retargetTo makes m a pending message that is due at due.

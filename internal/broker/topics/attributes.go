@@ -13,11 +13,39 @@ import (
 type attribute struct {
 	fixed  bool     // only settable when the topic is made
 	values []string // allowed ones; nil: a whole number
+	most   int64    // of a whole number that may be 0 and up; 0: any
 
 	unserved map[string]string // those of RocketMQ that are refused, and what to do
 }
 
-// attributes are those RocketMQ knows (TopicAttributes).
+// Attributes of ours, for messages that come later (levels, timed messages, retries):
+// where a topic has them they count from its next message on.
+const (
+	// DelayJitterAttribute is by how many ms, at most, what is sent for later to the
+	// topic is delayed beyond its time, each message at random; 0, as without it, to
+	// a day. A crowd that is due at once is spread over that time.
+	DelayJitterAttribute = "delay.jitter.ms"
+
+	// DelayRateAttribute is how many of them are delivered to the topic in a second;
+	// those beyond it wait, in order, and hold up no other topic. 0, as without it, is
+	// no limit.
+	DelayRateAttribute = "delay.rate"
+)
+
+// Number is the value of an attribute that is a whole number, 0 when t is nil or
+// does not have it.
+func Number(t *mq.TopicConfig, attribute string) int64 {
+	if t == nil || len(t.Attributes) == 0 {
+		return 0
+	}
+	n, err := strconv.ParseInt(t.Attributes[attribute], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return max(n, 0)
+}
+
+// attributes are those RocketMQ knows (TopicAttributes), and ours.
 var attributes = map[string]attribute{
 	"queue.type": {fixed: true, values: []string{"SimpleCQ"}, unserved: map[string]string{
 		"BatchCQ":   "batches are taken by every topic, each message with a place of its own",
@@ -28,6 +56,9 @@ var attributes = map[string]attribute{
 	}},
 	"message.type": {values: []string{"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"}},
 	"reserve.time": {},
+
+	DelayJitterAttribute: {most: 86_400_000},
+	DelayRateAttribute:   {most: 1_000_000_000},
 }
 
 // changeAttributes applies a list "+key=value,-key" to had and returns the
@@ -88,8 +119,12 @@ func checkAttributes(m map[string]string) error {
 
 func (a attribute) check(key, value string) error {
 	if a.values == nil {
-		if _, err := strconv.ParseInt(value, 10, 64); err != nil {
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
 			return fmt.Errorf("%w: topic attribute %s is %q, it must be a whole number", mq.ErrSystem, key, value)
+		}
+		if a.most > 0 && (n < 0 || n > a.most) {
+			return fmt.Errorf("%w: topic attribute %s is %d, it must be from 0 to %d", mq.ErrSystem, key, n, a.most)
 		}
 		return nil
 	}

@@ -287,11 +287,19 @@ func TestPutAndAttributes(t *testing.T) {
 	}
 	must("+message.type=NORMAL,+reserve.time=5")
 	must("-reserve.time")
+	must("+delay.jitter.ms=30000,+delay.rate=1000")
+	if n := Number(r.Get("t"), DelayJitterAttribute); n != 30_000 {
+		t.Errorf("the jitter is %d", n)
+	}
+	must("-delay.jitter.ms,-delay.rate")
+	if n := Number(r.Get("t"), DelayRateAttribute) + Number(nil, DelayRateAttribute); n != 0 {
+		t.Errorf("rates that nobody set are %d", n)
+	}
 	if got := r.Get("t").Attributes; !reflect.DeepEqual(got, map[string]string{"message.type": "NORMAL", "cleanup.policy": "DELETE"}) {
 		t.Errorf("attributes %v", got)
 	}
 	for _, bad := range []string{"message.type=FIFO", "+message.type", "-message.type=FIFO", "+nothing=1", "+message.type=ODD",
-		"+cleanup.policy=COMPACTION", "-cleanup.policy", "+reserve.time=x", "+message.type=FIFO,-message.type", "+", "+=1"} {
+		"+cleanup.policy=COMPACTION", "-cleanup.policy", "+reserve.time=x", "+delay.jitter.ms=86400001", "+delay.jitter.ms=-1", "+delay.rate=x", "+delay.rate=1000000001", "+message.type=FIFO,-message.type", "+", "+=1"} {
 		if err := r.Put(topic("t", 4, 6), bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
