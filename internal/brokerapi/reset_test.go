@@ -159,8 +159,8 @@ func TestResetTargets(t *testing.T) {
 		{"to the offset that comes next", 3, protocol.ResetOffsetHeader{QueueID: new(int32(0)), Offset: new(int64(5))}, 5},
 		{"all queues named -1", 3, protocol.ResetOffsetHeader{QueueID: new(int32(-1)), Offset: new(int64(-1))}, 0},
 	} {
-		p.pull(pullOf("g", "T", c.from)) // takes what waits
-		p.pull(pullOf("g", "T", c.from))
+		at, _ := b.parts.Offsets.Query("g", "T", 0)
+		p.pull(pullOf("g", "T", at)) // takes what waits
 		p.ok(protocol.UpdateConsumerOffset, &protocol.UpdateConsumerOffsetHeader{ConsumerGroup: "g", Topic: "T", CommitOffset: int64(c.from)}, nil)
 		c.h.Topic, c.h.Group = "T", "g"
 		got := body[protocol.ResetOffsetBody](t, p.ok(protocol.InvokeBrokerToResetOffset, &c.h, nil))

@@ -340,6 +340,27 @@ func TestC10ResetMovesTheParkedPull(t *testing.T) {
 	})
 }
 
+// A consumer that lost a queue may have a pull parked there still: the reset is not
+// spent on it.
+func TestC10ResetMovesEveryParkedPull(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		for i := range 5 {
+			b.put(0, fmt.Sprint(i), "")
+		}
+		lost, has := b.pull(Request{Offset: 5, Suspend: time.Minute}), b.pull(Request{Offset: 5, Suspend: time.Minute})
+		synctest.Wait()
+		b.offsets.Reset("g", "T", 0, 2)
+		b.Wake(mq.QueueKey{Topic: "T"})
+		for _, got := range []<-chan answer{lost, has} {
+			if a := <-got; a.Status != Moved || a.Next != 2 {
+				t.Errorf("%+v; want to be moved to 2", a)
+			}
+		}
+	})
+}
+
 func TestPullsThatAreNotAllowed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

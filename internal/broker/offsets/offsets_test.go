@@ -303,15 +303,49 @@ func TestResetStandsUntilItIsTaken(t *testing.T) {
 	if err := r.Commit("g", "t", 1, 7); err != nil {
 		t.Errorf("another queue waits, too: %v", err)
 	}
-	if off, found := r.TakeReset("g", "t", 0, 0); !found || off != 10 {
-		t.Errorf("take: %d %v", off, found)
+	for range 2 { // the first pull may be that of a consumer that lost the queue
+		if off, found := r.TakeReset("g", "t", 0, 1000); !found || off != 10 {
+			t.Errorf("take: %d %v", off, found)
+		}
+		if err := r.Commit("g", "t", 0, 1001); !errors.Is(err, mq.ErrIllegalOperation) {
+			t.Errorf("a commit overran the reset that a pull was led to: %v", err)
+		}
 	}
-	if _, found := r.TakeReset("g", "t", 0, 0); found {
+	if _, found := r.TakeReset("g", "t", 0, 10); found {
+		t.Error("who comes from there is led there")
+	}
+	if _, found := r.TakeReset("g", "t", 0, 1000); found {
 		t.Error("taken twice")
 	}
 	if err := r.Commit("g", "t", 0, 11); err != nil {
 		t.Errorf("commits are refused after the reset was taken: %v", err)
 	}
+}
+
+// A consumer that does not go where it is led is let go after a while.
+func TestResetEndsByItselfOncePullsWereLed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := open(t, memfs.New(1))
+		r.Reset("g", "t", 0, 10)
+		r.Reset("g", "t", 1, 10)
+		time.Sleep(time.Hour)
+		for q := range mq.QueueID(2) {
+			if _, found := r.TakeReset("g", "t", q, 1000); !found {
+				t.Error("no pull came for an hour, and the reset is gone")
+			}
+		}
+		time.Sleep(resetGrace + time.Millisecond)
+		if off, found := r.TakeReset("g", "t", 0, 1000); found {
+			t.Errorf("still led to %d", off)
+		}
+		if err := r.Commit("g", "t", 1, 1000); err != nil {
+			t.Errorf("commits are refused for good: %v", err)
+		}
+		if n := r.pending.Load(); n != 0 {
+			t.Errorf("%d resets wait", n)
+		}
+	})
 }
 
 func TestSavesWhenChangedAndOnTheWayOut(t *testing.T) {

@@ -63,10 +63,10 @@ type Register struct {
 	commits atomic.Int64  // for the data version
 	edits   atomic.Uint64 // steps after each change
 
-	pending atomic.Int64 // resets that no pull took yet: 0 spares commits the lock
+	pending atomic.Int64 // resets that wait: 0 spares commits the lock
 	resets  struct {
 		sync.Mutex
-		m map[resetKey]mq.QueueOffset
+		m map[resetKey]reset
 	}
 	saving struct {
 		sync.Mutex // held while the file is written
@@ -81,13 +81,25 @@ type resetKey struct {
 	id mq.QueueID
 }
 
+// reset is where a group is to go on in a queue.
+type reset struct {
+	to    mq.QueueOffset
+	until time.Time // when it ends though no pull came from there; zero before the first pull was led
+}
+
+// resetGrace is how long a reset stands after the first pull was led to it. That
+// pull may be one of a consumer that has lost the queue to another, whose pull and
+// commits come a moment later. Nobody is held up longer who does not go where he
+// is led.
+const resetGrace = 10 * time.Second
+
 // Open reads dir/consumerOffset.json.
 func Open(fs vfs.FS, dir string, cfg Config) (*Register, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	r := &Register{cfg: cfg}
-	r.resets.m = map[resetKey]mq.QueueOffset{}
+	r.resets.m = map[resetKey]reset{}
 	file, doc, report, err := table.Open[document](fs, filepath.Join(dir, fileName))
 	if err != nil {
 		return nil, err
@@ -129,10 +141,10 @@ func (r *Register) commit(group, topic string, queue mq.QueueID, off mq.QueueOff
 	k := key{topic, group}
 	if r.pending.Load() > 0 {
 		r.resets.Lock()
-		to, waits := r.resets.m[resetKey{k, queue}]
+		wait, waits := r.resetLocked(resetKey{k, queue})
 		r.resets.Unlock()
-		if waits && off != to {
-			return fmt.Errorf("%w: the offset of group %s in queue %d of topic %s was reset to %d, and the next pull jumps there", mq.ErrIllegalOperation, group, queue, topic, to)
+		if waits && off != wait.to {
+			return fmt.Errorf("%w: the offset of group %s in queue %d of topic %s was reset to %d, and the next pull jumps there", mq.ErrIllegalOperation, group, queue, topic, wait.to)
 		}
 	}
 	r.commits.Add(1)
@@ -302,7 +314,7 @@ func (r *Register) Reset(group, topic string, queue mq.QueueID, off mq.QueueOffs
 	k := key{strings.Clone(topic), strings.Clone(group)}
 	r.resets.Lock()
 	defer r.resets.Unlock()
-	r.resets.m[resetKey{k, queue}] = off
+	r.resets.m[resetKey{k, queue}] = reset{to: off}
 	r.pending.Store(int64(len(r.resets.m)))
 	if r.consumed.set(k, queue, off) {
 		r.edits.Add(1)
@@ -310,8 +322,9 @@ func (r *Register) Reset(group, topic string, queue mq.QueueID, off mq.QueueOffs
 	r.pulled.all.Delete(k)
 }
 
-// TakeReset returns the offset that a pull of group from an offset must jump to,
-// once. A pull from that very offset takes the reset and need not jump.
+// TakeReset returns the offset that a pull of group from an offset must jump to.
+// A pull from that very offset takes the reset and need not jump; until one comes
+// all others are led there, for resetGrace at most.
 func (r *Register) TakeReset(group, topic string, queue mq.QueueID, from mq.QueueOffset) (off mq.QueueOffset, found bool) {
 	if r.pending.Load() == 0 {
 		return mq.UnknownOffset, false
@@ -319,13 +332,19 @@ func (r *Register) TakeReset(group, topic string, queue mq.QueueID, from mq.Queu
 	k := resetKey{key{topic, group}, queue}
 	r.resets.Lock()
 	defer r.resets.Unlock()
-	off, found = r.resets.m[k]
-	if !found {
+	wait, waits := r.resetLocked(k)
+	switch {
+	case !waits:
 		return mq.UnknownOffset, false
+	case wait.to == from:
+		r.endLocked(k)
+		return wait.to, false
+	case wait.until.IsZero():
+		wait.until = time.Now().Add(resetGrace)
+		k.key = key{strings.Clone(topic), strings.Clone(group)}
+		r.resets.m[k] = wait
 	}
-	delete(r.resets.m, k)
-	r.pending.Store(int64(len(r.resets.m)))
-	return off, off != from
+	return wait.to, true
 }
 
 // WaitingReset returns the offset of a reset that no pull took yet.
@@ -335,8 +354,23 @@ func (r *Register) WaitingReset(group, topic string, queue mq.QueueID) (off mq.Q
 	}
 	r.resets.Lock()
 	defer r.resets.Unlock()
-	off, waits = r.resets.m[resetKey{key{topic, group}, queue}]
-	return off, waits
+	wait, waits := r.resetLocked(resetKey{key{topic, group}, queue})
+	return wait.to, waits
+}
+
+// resetLocked returns the reset that waits, and ends it when its time is over.
+func (r *Register) resetLocked(k resetKey) (wait reset, waits bool) {
+	wait, waits = r.resets.m[k]
+	if waits && !wait.until.IsZero() && time.Now().After(wait.until) {
+		r.endLocked(k)
+		return reset{}, false
+	}
+	return wait, waits
+}
+
+func (r *Register) endLocked(k resetKey) {
+	delete(r.resets.m, k)
+	r.pending.Store(int64(len(r.resets.m)))
 }
 
 // Save writes the file when something changed since it was written last.
