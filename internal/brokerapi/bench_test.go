@@ -72,7 +72,10 @@ func newBench(t testing.TB, o options) *bench {
 	p.Metrics = reg
 	levels, err := delay.ParseLevels(delay.DefaultLevels)
 	must(err)
-	rules := delay.Rules{Levels: levels, Timers: delay.DefaultTimers(), Now: time.Now}
+	number := func(attribute string) func(topic string) int64 {
+		return func(topic string) int64 { return topics.Number(p.Topics.Get(topic), attribute) }
+	}
+	rules := delay.Rules{Levels: levels, Timers: delay.DefaultTimers(), Now: time.Now, Jitter: number(topics.DelayJitterAttribute)}
 	tc := topics.DefaultConfig()
 	tc.Cluster, tc.Broker = "DefaultCluster", "broker-a"
 	p.Topics, err = topics.Open(disk, "/store/config", tc)
@@ -122,7 +125,7 @@ func newBench(t testing.TB, o options) *bench {
 	prior, err := delay.ReadPrior(disk, "/store/config", "/store/sundial", slog.New(slog.DiscardHandler))
 	must(err)
 	dc := delay.DefaultConfig()
-	dc.Levels = levels
+	dc.Levels, dc.Rate = levels, number(topics.DelayRateAttribute)
 	p.Delay, err = delay.Open(p.Store, prior, dc)
 	must(err)
 	fc := fetch.DefaultConfig()
