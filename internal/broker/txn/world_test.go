@@ -53,6 +53,7 @@ type ask struct {
 	check  *Check
 	at     int64 // ms
 	body   string
+	life   *session // that sent it
 }
 
 // session is one life of the broker.
@@ -159,13 +160,13 @@ func (r register) ProducerID(group string, conn any) string {
 	return ""
 }
 
-func (w *world) askClient(c clients.Client, check *Check) error {
+func (w *world) askClient(s *session, c clients.Client, check *Check) error {
 	v, _, err := record.Next(check.Body)
 	if err != nil {
 		w.t.Errorf("the check carries no record: %v", err)
 		return nil
 	}
-	a := ask{c.ID, check, time.Now().UnixMilli(), string(v.Body())}
+	a := ask{c.ID, check, time.Now().UnixMilli(), string(v.Body()), s}
 	w.mu.Lock()
 	if err := w.refuse[c.ID]; err != nil {
 		w.mu.Unlock()
@@ -216,12 +217,14 @@ func (w *world) answers(v Verdict) {
 }
 
 func (w *world) endOf(a ask, v Verdict) error {
-	return w.end(&EndRequest{Group: a.check.Group, Offset: a.check.Offset, Log: a.check.Log, Verdict: v, FromCheck: true, ID: a.check.ID})
+	return end(a.life.flow, &EndRequest{Group: a.check.Group, Offset: a.check.Offset, Log: a.check.Log, Verdict: v, FromCheck: true, ID: a.check.ID})
 }
 
-func (w *world) end(req *EndRequest) error {
+func (w *world) end(req *EndRequest) error { return end(w.flow, req) }
+
+func end(f *Flow, req *EndRequest) error {
 	done := make(chan error, 1)
-	w.flow.End(req, func(err error) { done <- err })
+	f.End(req, func(err error) { done <- err })
 	return <-done
 }
 
@@ -277,7 +280,8 @@ func (w *world) tryStart() error {
 		return err
 	}
 	r := register{w}
-	s.flow, err = Open(prior, Parts{Store: failing{s.store, w}, Topics: r, Offsets: r, Producers: r, Delay: rules, Ask: w.askClient}, nil, cfg)
+	s.flow, err = Open(prior, Parts{Store: failing{s.store, w}, Topics: r, Offsets: r, Producers: r, Delay: rules,
+		Ask: func(c clients.Client, check *Check) error { return w.askClient(s, c, check) }}, nil, cfg)
 	if err != nil {
 		_ = s.store.Close()
 		return err
