@@ -162,3 +162,17 @@ func TestFlippedBitsAreFound(t *testing.T) {
 		t.Error("the first frame's checksum is another")
 	}
 }
+
+// BenchmarkReadOpenHalves is what a start costs with a million of them.
+func BenchmarkReadOpenHalves(b *testing.B) {
+	t := &halves{}
+	for i := range int64(1_000_000) {
+		t.touch(t.add(half{off: i, pos: mq.LogOffset(300 * i)}, "group", "topic"))
+	}
+	raw := whole(t, &abandons{}, mark{})
+	for b.Loop() {
+		if _, _, err := parseJournal(raw); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
