@@ -17,7 +17,7 @@ func TestTableIsFresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := table(cases, a); string(have) != want {
-		t.Errorf("%s is not what the recorded answers say: run `go run . table` in compat/mqadmin\n%s", page, diff(string(have), want))
+		t.Errorf("%s is not what the recorded answers say: run `go run . table` in compat/mqadmin\n%s", page, diff("page", string(have), "answers", want))
 	}
 }
 

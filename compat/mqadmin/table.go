@@ -107,7 +107,7 @@ func problems(cases []*testCase, a *answers) (out []string) {
 		case ours == "":
 			out = append(out, c.ID+": there is no answer of Sundial")
 		case o == Unexplained:
-			out = append(out, fmt.Sprintf("%s: not declared as different\n%s", c.ID, diff(real, ours)))
+			out = append(out, fmt.Sprintf("%s: not declared as different\n%s", c.ID, diff("rocketmq", real, "sundial", ours)))
 		case o == Same && c.Want != Same:
 			out = append(out, fmt.Sprintf("%s: declared as %q, and is the same: take the declaration off", c.ID, c.Want))
 		}
@@ -130,10 +130,10 @@ func report(cases []*testCase, old, now *answers, mode string) bool {
 	if mode == "quick" || mode == "full" {
 		for _, c := range cases {
 			if mode == "full" && old.rocketmq[c.ID] != now.rocketmq[c.ID] {
-				wrong = append(wrong, fmt.Sprintf("%s: RocketMQ prints something else than what is recorded (run `record`)\n%s", c.ID, diff(old.rocketmq[c.ID], now.rocketmq[c.ID])))
+				wrong = append(wrong, fmt.Sprintf("%s: RocketMQ prints something else than what is recorded (run `record`)\n%s", c.ID, diff("recorded", old.rocketmq[c.ID], "now", now.rocketmq[c.ID])))
 			}
 			if now.outcome(c) != Unexplained && now.outcome(c) != Same && old.sundial[c.ID] != now.sundial[c.ID] {
-				wrong = append(wrong, fmt.Sprintf("%s: Sundial prints something else than what is recorded (run `sundial`)\n%s", c.ID, diff(old.sundial[c.ID], now.sundial[c.ID])))
+				wrong = append(wrong, fmt.Sprintf("%s: Sundial prints something else than what is recorded (run `sundial`)\n%s", c.ID, diff("recorded", old.sundial[c.ID], "now", now.sundial[c.ID])))
 			}
 		}
 	}
@@ -205,7 +205,7 @@ the like are replaced by their kind first. The table is made by ` + "`compat/mqa
 }
 
 // diff shows the lines that only one text has.
-func diff(want, got string) string {
+func diff(left, want, right, got string) string {
 	w, g := strings.Split(strings.TrimRight(want, "\n"), "\n"), strings.Split(strings.TrimRight(got, "\n"), "\n")
 	// Longest common subsequence; the texts are small.
 	n := make([][]int, len(w)+1)
@@ -227,10 +227,10 @@ func diff(want, got string) string {
 		case i < len(w) && j < len(g) && w[i] == g[j]:
 			i, j = i+1, j+1
 		case j == len(g) || i < len(w) && n[i+1][j] >= n[i][j+1]:
-			fmt.Fprintf(&b, "   rocketmq  %s\n", w[i])
+			fmt.Fprintf(&b, "   %-9s %s\n", left, w[i])
 			i++
 		default:
-			fmt.Fprintf(&b, "   sundial   %s\n", g[j])
+			fmt.Fprintf(&b, "   %-9s %s\n", right, g[j])
 			j++
 		}
 	}
