@@ -49,7 +49,7 @@ func (x *Index) Merge() (bool, error) {
 	defer x.load.Unlock()
 	x.retain(merged)
 	x.mu.Lock()
-	late := x.mu.horizon.Due > floor
+	late := (&Entry{Due: floor, Seq: -1}).before(&x.mu.horizon)
 	x.mu.Unlock()
 	for _, p := range parts {
 		late = late || p.src.hi != p.to // a herd was split off it
