@@ -74,6 +74,10 @@ func (w *world) life(try func(func() error) error) error {
 		if err := try(func() error { _, err := w.x.Merge(); return err }); err != nil {
 			return err
 		}
+		w.finish(mq.QueueOffset(440*round + 1)) // not durable
+		if err := try(func() error { return w.x.Checkpoint(storeID) }); err != nil {
+			return err
+		}
 	}
 	return try(func() error { return w.x.Checkpoint(storeID) })
 }
