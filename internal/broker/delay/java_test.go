@@ -38,7 +38,7 @@ func (w *world) unpack(name string) {
 			w.t.Fatal(err)
 		}
 		file := path.Clean(h.Name)
-		keep := strings.HasPrefix(file, "commitlog") || strings.HasPrefix(file, "consumequeue") || strings.HasPrefix(file, "config/delayOffset") || file == "checkpoint"
+		keep := strings.HasPrefix(file, "commitlog") || strings.HasPrefix(file, "consumequeue") || strings.HasPrefix(file, "config/delayOffset") || file == "config/timercheck" || file == "checkpoint"
 		if h.Typeflag == tar.TypeDir || !keep {
 			continue
 		}
