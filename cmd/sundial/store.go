@@ -13,6 +13,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"github.com/sundial-mq/sundial/internal/broker/delay"
 	"github.com/sundial-mq/sundial/internal/javajson"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/storage"
@@ -173,6 +174,7 @@ func verifyCommand() *cobra.Command {
 				Messages mq.QueueOffset `json:"queueEntries"`
 				Seconds  float64        `json:"seconds"`
 				Warnings []string       `json:"warnings,omitempty"`
+				RocketMQ string         `json:"rocketmq,omitempty"` // whether it can start on the directory as it is
 				Problem  string         `json:"problem,omitempty"`
 			}{Dir: args[0], Min: s.MinLog(), Max: s.MaxLog(), FileSize: cfg.LogFileSize, Warnings: warnings}
 			s.Queues(func(_ mq.QueueKey, lo, hi mq.QueueOffset) {
@@ -180,6 +182,11 @@ func verifyCommand() *cobra.Command {
 				report.Messages += hi - lo
 			})
 			report.Seconds = time.Since(began).Seconds()
+			if h, ok, herr := delay.ReadHandover(vfs.OS(), filepath.Join(args[0], "sundial")); herr != nil {
+				err = errors.Join(err, herr)
+			} else if ok {
+				report.RocketMQ = h.String()
+			}
 			if err != nil {
 				report.Problem = err.Error()
 			}
@@ -188,6 +195,9 @@ func verifyCommand() *cobra.Command {
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: log [%d, %d), files of %d bytes; %d entries in %d queues; %.1f s\n",
 				args[0], report.Min, report.Max, report.FileSize, report.Messages, report.Queues, report.Seconds)
+			if report.RocketMQ != "" {
+				fmt.Fprintln(cmd.OutOrStdout(), report.RocketMQ)
+			}
 			if err == nil {
 				fmt.Fprintln(cmd.OutOrStdout(), "everything is in order")
 			}

@@ -51,6 +51,7 @@ type Flow struct {
 	files *files
 	timed *timed
 	rates rates
+	over  *handover
 
 	// load is held by the one who reads queues ahead.
 	load    sync.Mutex
@@ -105,6 +106,7 @@ func Open(store Store, prior *Prior, cfg Config) (*Flow, error) {
 		return nil, err
 	}
 	f := &Flow{
+		over:  prior.over,
 		guard: guard,
 		cfg:   cfg, store: store, note: note, timer: q, clock: w.Now, files: prior.files,
 		entries: make([]consumequeue.Entry, 1024), retryWake: make(chan struct{}, 1),
@@ -121,6 +123,9 @@ func Open(store Store, prior *Prior, cfg Config) (*Flow, error) {
 	f.count = newMetrics(reg, f)
 	prior.timed.bind(f)
 	if err := f.restore(prior); err != nil {
+		return nil, fmt.Errorf("open delayed messages: %w", err)
+	}
+	if err := f.started(); err != nil {
 		return nil, fmt.Errorf("open delayed messages: %w", err)
 	}
 	return f, nil

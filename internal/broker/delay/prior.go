@@ -21,6 +21,8 @@ import (
 // because it says from where on the store has to show its records ([Prior.From],
 // [Prior.See]).
 type Prior struct {
+	over *handover
+
 	files *files
 	note  *slog.Logger
 
@@ -96,6 +98,9 @@ func ReadPrior(fsys vfs.FS, configDir, ownDir string, note *slog.Logger) (*Prior
 	}
 	p.files.stale = p.checkpoint == nil || p.offsets == nil
 	if p.timed.check, err = readTimerCheck(fsys, filepath.Join(configDir, "timercheck")); err != nil {
+		return nil, err
+	}
+	if p.over, err = openHandover(fsys, configDir, ownDir, p); err != nil {
 		return nil, err
 	}
 	return p, p.openTimed(fsys, filepath.Join(ownDir, "timers"))

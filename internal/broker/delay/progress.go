@@ -232,5 +232,5 @@ func (f *Flow) stop() error {
 	if err := errors.Join(f.save(), f.saveTimed()); err != nil {
 		return fmt.Errorf("save progress of delayed messages: %w", err)
 	}
-	return nil
+	return f.handOver()
 }

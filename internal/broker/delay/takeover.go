@@ -58,6 +58,7 @@ type foreign struct {
 	check   timerCheck
 	end     mq.QueueOffset // below it records without our due time are looked up here
 	waiting map[timerID]foreignTimer
+	unread  map[mq.QueueOffset]bool // not readable now; better once too often than never
 }
 
 type foreignTimer struct {
@@ -65,19 +66,17 @@ type foreignTimer struct {
 	rolls int64
 }
 
-// readForeign goes over the queue once.
+// readForeign goes over what the index does not know of the queue.
 func (f *Flow) readForeign(check timerCheck) (*foreign, error) {
-	fo := &foreign{check: check, end: f.store.MaxOffset(timedQueue), waiting: map[timerID]foreignTimer{}}
+	fo := &foreign{check: check, end: f.store.MaxOffset(timedQueue), waiting: map[timerID]foreignTimer{}, unread: map[mq.QueueOffset]bool{}}
 	recalled := map[timerID]bool{}
-	for seq := f.store.MinOffset(timedQueue); seq < fo.end; {
+	for seq := max(f.store.MinOffset(timedQueue), f.timed.index.Next()); seq < fo.end; {
 		n, err := f.store.Entries(timedQueue, seq, f.entries)
 		if n == 0 {
 			return nil, fmt.Errorf("read queue of timed messages at %d: %w", seq, errors.Join(err, mq.ErrNotFound))
 		}
 		for i, e := range f.entries[:n] {
-			if err := f.seeForeign(fo, recalled, seq+mq.QueueOffset(i), e); err != nil {
-				return nil, err
-			}
+			f.seeForeign(fo, recalled, seq+mq.QueueOffset(i), e)
 		}
 		seq += mq.QueueOffset(n)
 	}
@@ -90,24 +89,25 @@ func (f *Flow) readForeign(check timerCheck) (*foreign, error) {
 	return fo, nil
 }
 
-func (f *Flow) seeForeign(fo *foreign, recalled map[timerID]bool, seq mq.QueueOffset, e consumequeue.Entry) error {
+func (f *Flow) seeForeign(fo *foreign, recalled map[timerID]bool, seq mq.QueueOffset, e consumequeue.Entry) {
 	v, release, err := f.store.Record(e.Pos)
 	if err != nil {
-		return fmt.Errorf("read timed message %d: %w", seq, err)
+		fo.unread[seq] = true
+		return
 	}
 	defer release()
 	if _, ours := v.Property(mq.PropDue); ours {
-		return nil
+		return
 	}
 	out, ok := millisProperty(v.Properties(), mq.PropTimerOutMs)
 	if !ok || out < fo.check.readTime && seq < fo.check.enqueued {
-		return nil
+		return
 	}
 	if target, ok := v.Property(mq.PropTimerDeleteKey); ok {
 		// With or without the topic before the key.
 		key := string(target)
 		recalled[timerID{key[strings.LastIndexByte(key, '+')+1:], out}] = true
-		return nil
+		return
 	}
 	unique, _ := v.Property(mq.PropUniqueKey)
 	id := timerID{string(unique), out}
@@ -117,18 +117,17 @@ func (f *Flow) seeForeign(fo *foreign, recalled map[timerID]bool, seq mq.QueueOf
 	}
 	switch have, ok := fo.waiting[id]; {
 	case ok && have.rolls > rolls:
-		return nil
+		return
 	case ok && have.rolls == rolls, len(unique) == 0:
 		// Two messages with one key, or without: all are delivered.
 		id.unique += "\x00" + strconv.FormatInt(int64(seq), 10)
 	}
 	fo.waiting[id] = foreignTimer{seq, rolls}
-	return nil
 }
 
 // has reports whether the record v at seq, which RocketMQ wrote, is pending.
 func (fo *foreign) has(v record.View, seq mq.QueueOffset) bool {
-	if fo == nil || seq >= fo.end {
+	if fo == nil || seq >= fo.end || fo.unread[seq] {
 		return true
 	}
 	out, _ := millisProperty(v.Properties(), mq.PropTimerOutMs)

@@ -141,7 +141,9 @@ func (f *Flow) restoreTimed(p *Prior) error {
 		f.note.Warn("receipts that match no timed message are ignored", "count", ignored)
 	}
 	p.timed.ends = nil
-	if t.index.Next() == 0 && f.store.MaxOffset(timedQueue) > 0 {
+	if f.store.MaxOffset(timedQueue) > t.index.Next() {
+		// RocketMQ may have written what is new, long ago or between two of our lives; for
+		// its records its own progress counts.
 		var err error
 		if t.foreign, err = f.readForeign(p.timed.check); err != nil {
 			return err
