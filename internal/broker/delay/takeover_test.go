@@ -44,6 +44,7 @@ func TestTakesOverRocketMQsTimers(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				w.unpack("../../storage/testdata/" + c.store + ".tar.gz")
 				w.levels = DefaultLevels
+				w.tune = func(c *Config) { c.FlushInterval = 10 * time.Minute }
 				w.tuneStore = func(c *storage.Config) { c.LogFileSize, c.QueueFileSize = 65536, 1000 }
 				w.shift.Store(int64(time.Until(time.UnixMilli(c.stopped))))
 				w.start()
