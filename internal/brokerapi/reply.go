@@ -19,44 +19,61 @@ import (
 	"github.com/sundial-mq/sundial/internal/remoting/server"
 )
 
-// Bounds of the replies that wait for their requester to take them.
+// Bounds of the replies that wait for their requester to take them. The first for a
+// requester goes to it whatever its size.
 const (
-	maxReplies          = 2000
-	maxRepliesRequester = 100
+	maxReplies               = 2000
+	maxRepliesRequester      = 100
+	maxReplyBytes            = 256 << 20
+	maxReplyBytesOfRequester = 16 << 20
 )
 
 // replies counts what is on its way to requesters. A requester that hangs holds
-// up nobody else.
+// up nobody else, and no more memory than the bounds.
 type replies struct {
 	sync.Mutex
-	all int
-	to  map[*server.Conn]int
+	all waitingReplies
+	to  map[*server.Conn]waitingReplies
 }
 
-func (r *replies) begin(c *server.Conn) error {
+// waitingReplies is how many replies wait, and their bytes.
+type waitingReplies struct {
+	count int
+	bytes int64
+}
+
+func (r *replies) begin(c *server.Conn, size int) error {
 	r.Lock()
 	defer r.Unlock()
+	to := r.to[c]
 	switch {
-	case r.all >= maxReplies:
-		return fmt.Errorf("%w: %d replies wait for requesters to take them, the limit is %d", mq.ErrBusy, r.all, maxReplies)
-	case r.to[c] >= maxRepliesRequester:
-		return fmt.Errorf("%w: %d replies wait for this requester to take them, the limit is %d", mq.ErrBusy, r.to[c], maxRepliesRequester)
+	case r.all.count >= maxReplies:
+		return fmt.Errorf("%w: %d replies wait for requesters to take them, the limit is %d", mq.ErrBusy, r.all.count, maxReplies)
+	case to.count >= maxRepliesRequester:
+		return fmt.Errorf("%w: %d replies wait for this requester to take them, the limit is %d", mq.ErrBusy, to.count, maxRepliesRequester)
+	case to.count > 0 && to.bytes+int64(size) > maxReplyBytesOfRequester:
+		return fmt.Errorf("%w: replies of %d bytes wait for this requester to take them, with %d more that is above the limit of %d", mq.ErrBusy, to.bytes, size, maxReplyBytesOfRequester)
+	case r.all.count > 0 && r.all.bytes+int64(size) > maxReplyBytes:
+		return fmt.Errorf("%w: replies of %d bytes wait for requesters to take them, with %d more that is above the limit of %d", mq.ErrBusy, r.all.bytes, size, maxReplyBytes)
 	}
 	if r.to == nil {
-		r.to = map[*server.Conn]int{}
+		r.to = map[*server.Conn]waitingReplies{}
 	}
-	r.all++
-	r.to[c]++
+	r.all = waitingReplies{r.all.count + 1, r.all.bytes + int64(size)}
+	r.to[c] = waitingReplies{to.count + 1, to.bytes + int64(size)}
 	return nil
 }
 
-func (r *replies) end(c *server.Conn) {
+func (r *replies) end(c *server.Conn, size int) {
 	r.Lock()
 	defer r.Unlock()
-	r.all--
-	if r.to[c]--; r.to[c] == 0 {
+	r.all = waitingReplies{r.all.count - 1, r.all.bytes - int64(size)}
+	to := r.to[c]
+	if to = (waitingReplies{to.count - 1, to.bytes - int64(size)}); to.count == 0 {
 		delete(r.to, c)
+		return
 	}
+	r.to[c] = to
 }
 
 // reply serves SEND_REPLY_MESSAGE (324) and SEND_REPLY_MESSAGE_V2 (325): the
@@ -161,10 +178,10 @@ func (a *API) push(ctx context.Context, c clients.Client, header *protocol.PushR
 	if err != nil {
 		return err
 	}
-	if err := a.replies.begin(conn); err != nil {
+	if err := a.replies.begin(conn, len(body)); err != nil {
 		return err
 	}
-	defer a.replies.end(conn)
+	defer a.replies.end(conn, len(body))
 	cmd := remoting.NewRequest(int32(protocol.PushReplyMessageToClient), protocol.EncodeFields(header)...)
 	cmd.Body = body
 	resp, err := conn.Call(ctx, cmd)

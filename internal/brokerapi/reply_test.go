@@ -182,7 +182,7 @@ func TestAHangingRequesterIsBounded(t *testing.T) {
 	eventually(t, "all replies wait", func() bool {
 		b.api.replies.Lock()
 		defer b.api.replies.Unlock()
-		return b.api.replies.all == maxRepliesRequester
+		return b.api.replies.all.count == maxRepliesRequester
 	})
 	if resp := other.ask(replyTo("hangs@1", "x")); resp.Code != int32(protocol.SystemError) || !strings.Contains(resp.Remark, "the limit is 100") {
 		t.Errorf("one too many: %d %q", resp.Code, resp.Remark)
@@ -196,8 +196,42 @@ func TestAHangingRequesterIsBounded(t *testing.T) {
 			t.Fatalf("%d %q", resp.Code, resp.Remark)
 		}
 	}
-	if b.api.replies.all != 0 || len(b.api.replies.to) != 0 {
+	if b.api.replies.all != (waitingReplies{}) || len(b.api.replies.to) != 0 {
 		t.Errorf("left: %+v", b.api.replies.to)
+	}
+}
+
+// A hundred replies may be large: what waits for a requester that does not read is
+// bounded in bytes, too.
+func TestAHangingRequesterIsBoundedInBytes(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, options{})
+	hangs := b.connect()
+	hangs.produces("hangs@1")
+	p, other := b.connect(), b.connect()
+	go func() {
+		for range hangs.asked { // it reads and does not answer
+		}
+	}()
+	large := strings.Repeat("x", 3<<20)
+	const room = maxReplyBytesOfRequester / (3 << 20)
+	for range room {
+		p.send(replyTo("hangs@1", large))
+	}
+	eventually(t, "the replies wait", func() bool {
+		b.api.replies.Lock()
+		defer b.api.replies.Unlock()
+		return b.api.replies.all.count == room
+	})
+	if resp := other.ask(replyTo("hangs@1", large)); resp.Code != int32(protocol.SystemError) || !strings.Contains(resp.Remark, "the limit of 16777216") {
+		t.Errorf("one too many: %d %q", resp.Code, resp.Remark)
+	}
+	hangs.nc.Close()
+	for range room {
+		p.next()
+	}
+	if b.api.replies.all != (waitingReplies{}) || len(b.api.replies.to) != 0 {
+		t.Errorf("left: %+v %+v", b.api.replies.all, b.api.replies.to)
 	}
 }
 

@@ -3,6 +3,7 @@ package brokerapi
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/sundial-mq/sundial/internal/broker/clients"
@@ -97,7 +98,7 @@ func (a *API) listTransactions(r *request, h *protocol.ListTransactionsHeader) (
 		most = 32
 	}
 	page, err := f.List(r.ctx, txn.Filter{
-		Group: h.Group, Topic: h.Topic, MinAge: time.Duration(h.MinAge) * time.Millisecond, GivenUp: h.GivenUp, Resolved: h.Resolved, After: h.After, Max: most,
+		Group: h.Group, Topic: h.Topic, MinAge: duration(h.MinAge), GivenUp: h.GivenUp, Resolved: h.Resolved, After: h.After, Max: most,
 	})
 	if err != nil {
 		return answer{}, err
@@ -107,6 +108,12 @@ func (a *API) listTransactions(r *request, h *protocol.ListTransactionsHeader) (
 		body.Transactions = append(body.Transactions, transaction(&page.Halves[i]))
 	}
 	return answer{body: protocol.EncodeBody(body)}, nil
+}
+
+// duration is a client's number of ms, which may be more than a Duration holds.
+func duration(millis int64) time.Duration {
+	const most = math.MaxInt64 / int64(time.Millisecond)
+	return time.Duration(min(max(millis, -most), most)) * time.Millisecond
 }
 
 // showTransaction shows one, with its record (31001).

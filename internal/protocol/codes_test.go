@@ -196,3 +196,12 @@ func TestRemarksLeaveTheOutcomeToTheCode(t *testing.T) {
 		}
 	}
 }
+
+// What a client sent, and is quoted, does not come back to it by the megabyte.
+func TestRemarksAreCut(t *testing.T) {
+	t.Parallel()
+	got := RemarkOf(fmt.Errorf("%w: %sü", mq.ErrInvalid, strings.Repeat("x", MaxRemark-1)))
+	if want := strings.Repeat("x", MaxRemark-1) + "... (4097 bytes)"; got != want {
+		t.Errorf("the remark has %d bytes and ends %q", len(got), got[len(got)-20:])
+	}
+}

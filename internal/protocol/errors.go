@@ -49,16 +49,23 @@ func CodeOf(err error) Code {
 
 // RemarkOf is what a client is told about err: its text, without the name of the
 // outcome in front, which the code says already and which RocketMQ's tools print
-// beside it.
+// beside it. It is cut at MaxRemark: what a client sent may be quoted in it.
 func RemarkOf(err error) string {
 	text := err.Error()
 	for i := range codes {
 		if rest, ok := strings.CutPrefix(text, codes[i].err.Error()+": "); ok && errors.Is(err, codes[i].err) {
-			return rest
+			text = rest
+			break
 		}
 	}
-	return text
+	if len(text) <= MaxRemark {
+		return text
+	}
+	return fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8(text[:MaxRemark], ""), len(text))
 }
+
+// MaxRemark is the length, in bytes, at which remarks about errors are cut.
+const MaxRemark = 4096
 
 // ResponseError is an answer that says no, as a client sees it. It unwraps to
 // the error of package mq that its code stands for.

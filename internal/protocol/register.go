@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bufio"
 	"bytes"
 	"compress/zlib"
 	"encoding/binary"
@@ -207,14 +208,7 @@ func (b *RegisterBrokerBody) uncompress(version int32, body []byte, limit int64)
 	if err != nil {
 		return err
 	}
-	raw, err := io.ReadAll(io.LimitReader(z, limit+1))
-	if err != nil {
-		return err
-	}
-	if int64(len(raw)) > limit {
-		return fmt.Errorf("unpacks to more than %d bytes", limit)
-	}
-	r := lengthReader{rest: raw}
+	r := newLengthReader(z, limit)
 	if err := javajson.Unmarshal(r.text(), &b.Table.DataVersion); err != nil && r.err == nil {
 		return fmt.Errorf("data version: %w", err)
 	}
@@ -237,7 +231,7 @@ func (b *RegisterBrokerBody) uncompress(version int32, body []byte, limit int64)
 			return fmt.Errorf("filter servers: %w", err)
 		}
 	}
-	if version >= versionMapping && r.err == nil && len(r.rest) > 0 {
+	if version >= versionMapping && r.more() {
 		count := r.count()
 		for range count {
 			text := r.text()
@@ -260,7 +254,7 @@ func (b *RegisterBrokerBody) uncompress(version int32, body []byte, limit int64)
 			b.Table.MappingInfo[info.Topic] = std
 		}
 	}
-	return r.err
+	return r.end()
 }
 
 // parseTopicLine reads a topic of a compressed registration.
@@ -303,26 +297,35 @@ func flagsBehind(t *mq.TopicConfig, text string) string {
 	return text[:end+1]
 }
 
-// lengthReader takes length-prefixed pieces off a slice and keeps its first
-// error.
+// maxPiece bounds a piece of a compressed registration: a topic, a data version,
+// the mapping of a topic's queues.
+const maxPiece = 1 << 20
+
+// lengthReader takes length-prefixed pieces off a stream and keeps its first
+// error. It holds one piece at a time: what unpacks to very much costs time, not
+// memory.
 type lengthReader struct {
-	rest []byte
-	err  error
+	in    *bufio.Reader
+	limit int64 // of the whole stream
+	left  int64 // of it
+	err   error
+}
+
+func newLengthReader(in io.Reader, limit int64) *lengthReader {
+	return &lengthReader{in: bufio.NewReader(in), limit: limit, left: limit}
 }
 
 func (r *lengthReader) count() int {
-	if r.err == nil && len(r.rest) < 4 {
-		r.err = errors.New("it ends too early")
-	}
+	var head [4]byte
+	r.read(head[:])
 	if r.err != nil {
 		return 0
 	}
-	n := int32(binary.BigEndian.Uint32(r.rest))
-	r.rest = r.rest[4:]
+	n := int32(binary.BigEndian.Uint32(head[:]))
 	// A piece has at least its length in front of it, so there can't be more than
 	// bytes are left; a length is a count of bytes.
-	if n < 0 || int(n) > len(r.rest) {
-		r.err = fmt.Errorf("it says %d and only %d bytes are left", n, len(r.rest))
+	if n < 0 || int64(n) > r.left {
+		r.err = fmt.Errorf("it says %d and only %d bytes may follow", n, r.left)
 		return 0
 	}
 	return int(n)
@@ -330,10 +333,54 @@ func (r *lengthReader) count() int {
 
 func (r *lengthReader) text() []byte {
 	n := r.count()
+	if n > maxPiece {
+		r.err = fmt.Errorf("a piece of it has %d bytes, the limit is %d", n, maxPiece)
+	}
 	if r.err != nil {
 		return nil
 	}
-	out := r.rest[:n]
-	r.rest = r.rest[n:]
+	out := make([]byte, n)
+	r.read(out)
 	return out
+}
+
+func (r *lengthReader) read(dst []byte) {
+	if r.err != nil {
+		return
+	}
+	if int64(len(dst)) > r.left {
+		r.err = r.tooMuch()
+		return
+	}
+	r.left -= int64(len(dst))
+	if _, err := io.ReadFull(r.in, dst); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		r.err = errors.New("it ends too early")
+	} else if err != nil {
+		r.err = err
+	}
+}
+
+// more reports whether something follows.
+func (r *lengthReader) more() bool {
+	if r.err != nil {
+		return false
+	}
+	_, err := r.in.Peek(1)
+	return err == nil
+}
+
+// end reads what is behind the last piece, with the stream's own checksum.
+func (r *lengthReader) end() error {
+	if r.err != nil {
+		return r.err
+	}
+	n, err := io.Copy(io.Discard, io.LimitReader(r.in, r.left+1))
+	if err == nil && n > r.left {
+		err = r.tooMuch()
+	}
+	return err
+}
+
+func (r *lengthReader) tooMuch() error {
+	return fmt.Errorf("unpacks to more than %d bytes", r.limit)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -69,7 +70,7 @@ func TestCompressedTopicsAsRocketMQReadsThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := lengthReader{rest: raw}
+	r := newLengthReader(bytes.NewReader(raw), int64(len(raw)))
 	r.text()
 	for range r.count() {
 		part := strings.Split(string(r.text()), " ")
@@ -116,17 +117,41 @@ func TestRegistrationThatIsDamaged(t *testing.T) {
 		"bad number":         pack(t, "\x00\x00\x00\x02{}\x00\x00\x00\x01\x00\x00\x00\x0aa 1 x 6 s {}\x00\x00\x00\x02[]"),
 		"huge count":         pack(t, "\x00\x00\x00\x02{}\x7f\xff\xff\xff"),
 		"negative length":    pack(t, "\xff\xff\xff\xff{}"),
+		"wrong checksum":     append(body[:len(body)-1:len(body)-1], body[len(body)-1]+1),
+		"a piece too large":  pack(t, "\x00\x10\x00\x01"+strings.Repeat("x", 1<<20+1)),
 	} {
 		if _, err := DecodeRegisterBroker(&RegisterBrokerHeader{Compressed: true}, 513, b); !errors.Is(err, mq.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	bomb := pack(t, strings.Repeat("\x00", 5000))
+	bomb := pack(t, "\x00\x00\x00\x02{}\x00\x00\x00\x00\x00\x00\x00\x02[]"+strings.Repeat("\x00", 5000))
 	if err := new(RegisterBrokerBody).uncompress(513, bomb, 4999); err == nil || !strings.Contains(err.Error(), "more than 4999 bytes") {
 		t.Errorf("a bomb: %v", err)
 	}
 	if _, err := DecodeRegisterBroker(&RegisterBrokerHeader{}, 513, []byte(`{"topicConfigSerializeWrapper":{"topicConfigTable":{"a":null}}}`)); !errors.Is(err, mq.ErrInvalid) {
 		t.Errorf("a topic without config: %v", err)
+	}
+}
+
+// What a client sends to bring the name server down costs no memory: not the 64 MiB
+// it may unpack to. (Not parallel: it measures what is allocated meanwhile.)
+func TestRegistrationThatUnpacksToVeryMuch(t *testing.T) {
+	zeros := strings.Repeat("\x00", maxRegistration+1)
+	for name, b := range map[string][]byte{
+		"behind the end": pack(t, "\x00\x00\x00\x02{}\x00\x00\x00\x00\x00\x00\x00\x02[]"+zeros),
+		"in one piece":   pack(t, "\x02\x00\x00\x00"+zeros),
+		"from the start": pack(t, zeros),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := DecodeRegisterBroker(&RegisterBrokerHeader{Compressed: true}, 513, b)
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, mq.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 {
+			t.Errorf("%s: %d bytes were allocated", name, used)
+		}
 	}
 }
 

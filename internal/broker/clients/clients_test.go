@@ -397,3 +397,32 @@ func BenchmarkHeartbeat(b *testing.B) {
 		r.Heartbeat(hb, start)
 	}
 }
+
+// Locks are taken for queues of any name, so a client could take them without end.
+func TestOrderLocksAreBounded(t *testing.T) {
+	t.Parallel()
+	r := newHouse(t)
+	now := time.Unix(1_000_000, 0)
+	queues := make([]Queue, MaxLeases)
+	for i := range queues {
+		queues[i] = Queue{Topic: "t", Broker: "b", ID: int32ID(i)}
+	}
+	if got := r.Lock("g", "c", queues, now); len(got) != MaxLeases {
+		t.Fatalf("%d locks were given", len(got))
+	}
+	more := []Queue{{Topic: "u", Broker: "b"}}
+	if got := r.Lock("h", "c", more, now); len(got) != 0 {
+		t.Errorf("one too many was given: %v", got)
+	}
+	if got := r.Lock("g", "c", queues[:1], now); len(got) != 1 {
+		t.Errorf("a lock that is held is not prolonged")
+	}
+	r.Unlock("g", "c", append(queues[:1:1], queues[0], Queue{Topic: "v"}))
+	if got := r.Lock("h", "c", more, now); len(got) != 1 {
+		t.Errorf("no lock is given although there is room")
+	}
+	r.expireLocks(now.Add(24 * time.Hour))
+	if r.locks.all != 0 || len(r.locks.held) != 0 {
+		t.Errorf("left: %d locks of %d groups", r.locks.all, len(r.locks.held))
+	}
+}

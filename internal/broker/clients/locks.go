@@ -20,8 +20,12 @@ type lease struct {
 	until  time.Time
 }
 
-// Lock gives client the order locks of queues, unless others hold them, and
-// returns those it now has. Locking again makes the lease longer.
+// MaxLeases bounds the order locks of all groups, which clients take for queues of
+// any name. Beyond it none is given until others end.
+const MaxLeases = 1 << 20
+
+// Lock gives client the order locks of queues, unless others hold them or there are
+// [MaxLeases], and returns those it now has. Locking again makes the lease longer.
 func (r *Register) Lock(group, client string, queues []Queue, now time.Time) []Queue {
 	r.locks.Lock()
 	defer r.locks.Unlock()
@@ -33,8 +37,12 @@ func (r *Register) Lock(group, client string, queues []Queue, now time.Time) []Q
 	client = strings.Clone(client)
 	got := make([]Queue, 0, len(queues))
 	for _, q := range queues {
-		if l, ok := held[q]; ok && l.client != client && now.Before(l.until) {
+		l, ok := held[q]
+		if ok && l.client != client && now.Before(l.until) || !ok && r.locks.all >= MaxLeases {
 			continue
+		}
+		if !ok {
+			r.locks.all++
 		}
 		held[q] = lease{client, now.Add(r.cfg.Lease)}
 		got = append(got, q)
@@ -51,8 +59,9 @@ func (r *Register) Unlock(group, client string, queues []Queue) {
 	defer r.locks.Unlock()
 	held := r.locks.held[group]
 	for _, q := range queues {
-		if held[q].client == client {
+		if l, ok := held[q]; ok && l.client == client {
 			delete(held, q)
+			r.locks.all--
 		}
 	}
 	if len(held) == 0 {
@@ -97,6 +106,7 @@ func (r *Register) dropLeases(group string, drop func(lease) bool) {
 	for q, l := range held {
 		if drop(l) {
 			delete(held, q)
+			r.locks.all--
 		}
 	}
 	if len(held) == 0 {

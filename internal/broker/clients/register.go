@@ -27,6 +27,7 @@ type Register struct {
 	locks struct {
 		sync.Mutex
 		held map[string]map[Queue]lease // consumer group
+		all  int                        // leases, of all groups
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sundial-mq/sundial/internal/bin"
@@ -167,10 +168,43 @@ func (f *Flow) settleOutcomes(outcomes []outcome) {
 func (f *Flow) tell(o *outcome) {
 	switch {
 	case o.kind == lost:
-		f.note.Error("a pending message cannot be delivered and is set aside", "queue", o.from.queue(), "offset", o.off, "position", o.pos, "err", o.err)
+		if unsaid, say := f.told.next(f.clock()); say {
+			f.note.Error("a pending message cannot be delivered and is set aside", "queue", o.from.queue(), "offset", o.off, "position", o.pos, "err", o.err, "unsaid", unsaid)
+		}
 	case o.first && o.wait == 0:
 		f.note.Warn("a destination takes no messages; trying again", "topic", o.dest.Topic, "queue", o.dest.ID, "err", o.err)
 	}
+}
+
+// A topic that is deleted may leave a million messages to set aside. So many of them
+// are logged in such a time; the next that is says how many were not. All are counted.
+const (
+	lossesTold   = 20
+	lossesPeriod = 10 * time.Second
+)
+
+// teller decides which losses are logged.
+type teller struct {
+	sync.Mutex
+	since  time.Time
+	said   int
+	unsaid int
+}
+
+// next reports whether the loss at hand is logged, and how many before it were not.
+func (t *teller) next(now time.Time) (unsaid int, say bool) {
+	t.Lock()
+	defer t.Unlock()
+	if gone := now.Sub(t.since); gone >= lossesPeriod || gone < 0 {
+		t.since, t.said = now, 0
+	}
+	if t.said == lossesTold {
+		t.unsaid++
+		return 0, false
+	}
+	t.said++
+	unsaid, t.unsaid = t.unsaid, 0
+	return unsaid, true
 }
 
 // finalLocked books an item that is through: delivered, or lost and set aside.

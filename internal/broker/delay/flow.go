@@ -44,6 +44,7 @@ type Flow struct {
 	cfg   Config
 	store Store
 	note  *slog.Logger
+	told  teller
 	timer *timer.Queue
 	clock func() time.Time
 	guard *timer.Guard
