@@ -189,6 +189,9 @@ func (a *admin) route(ctx context.Context, topic string) (*protocol.Route, error
 func (a *admin) topicTable(ctx context.Context, m member) (*protocol.TopicTable, error) {
 	var t protocol.TopicTable
 	err := a.askBody(ctx, m.Addr, protocol.GetAllTopicConfig, &protocol.TopicPageHeader{}, &t)
+	if err == nil {
+		err = whole(m, "topic", t.Topics)
+	}
 	return &t, err
 }
 
@@ -196,7 +199,20 @@ func (a *admin) topicTable(ctx context.Context, m member) (*protocol.TopicTable,
 func (a *admin) groupTable(ctx context.Context, m member) (*protocol.GroupTable, error) {
 	var t protocol.GroupTable
 	err := a.askBody(ctx, m.Addr, protocol.GetAllSubscriptionGroupConfig, &protocol.GroupPageHeader{}, &t)
+	if err == nil {
+		err = whole(m, "group", t.Groups)
+	}
 	return &t, err
+}
+
+// whole refuses a table of a broker that names things without saying what they are.
+func whole[V any](m member, kind string, table map[string]*V) error {
+	for name, v := range table {
+		if v == nil {
+			return fmt.Errorf("%s: the answer names %s %q without its settings", m.Addr, kind, name)
+		}
+	}
+	return nil
 }
 
 // names lists what there is of a kind: topic, group, broker or cluster.

@@ -165,6 +165,9 @@ func (a *admin) timedMessages(ctx context.Context, m member, topic string, w *du
 		if list.Next == nil {
 			break
 		}
+		if next := list.Next; h.AfterSeq != nil && (next.Due < h.AfterDue || next.Due == h.AfterDue && next.Seq <= *h.AfterSeq) {
+			return all, fmt.Errorf("%s: the list of delayed messages goes on at %d (%d) after %d (%d), which is no way forward", m.Addr, next.Due, next.Seq, h.AfterDue, *h.AfterSeq)
+		}
 		h.AfterDue, h.AfterSeq = list.Next.Due, &list.Next.Seq
 	}
 	return all, nil

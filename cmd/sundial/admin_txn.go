@@ -65,6 +65,9 @@ func (f *txnFilter) each(ctx context.Context, a *admin, m member, visit func(bro
 		if list.Next < 0 {
 			return nil
 		}
+		if list.Next <= after {
+			return fmt.Errorf("%s: the list of transactions goes on at %d after %d, which is no way forward", m.Addr, list.Next, after)
+		}
 		after = list.Next
 	}
 }
