@@ -29,8 +29,7 @@ type timedPrior struct {
 	check timerCheck
 	flow  *Flow // once there is one
 
-	ends   []timedEnd // receipts and recalls, in the order of the log
-	stores map[string]bool
+	ends []timedEnd // receipts and recalls, in the order of the log
 }
 
 // timedEnd is a record that says that a timed message is done.
