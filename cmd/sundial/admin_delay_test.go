@@ -61,7 +61,7 @@ func TestTimedMessagesFromTheCommandLine(t *testing.T) {
 		a.json(&list, line)
 		var got []string
 		for _, p := range list {
-			got = append(got, strings.TrimSuffix(time.UnixMilli(p.Due).Sub(time.Now()).Round(time.Hour).String(), "0m0s"))
+			got = append(got, strings.TrimSuffix(time.Until(time.UnixMilli(p.Due)).Round(time.Hour).String(), "0m0s"))
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: %v, want %s", line, got, want)
