@@ -24,6 +24,7 @@ type timed struct {
 	index     *pending.Index
 	precision int64
 	foreign   *foreign // while the queue is read from its beginning
+	pin       timedPin
 
 	wake    chan struct{}        // there is something to feed or room to load
 	entries []consumequeue.Entry // the feeder's

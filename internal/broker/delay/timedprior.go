@@ -115,6 +115,9 @@ func (f *Flow) restoreTimed(p *Prior) error {
 	}
 	ignored := 0
 	for _, e := range p.timed.ends {
+		if e.seq >= t.index.Next() && e.seq < f.store.MinOffset(timedQueue) {
+			continue // its record has left the log before it was indexed: nobody waits for it
+		}
 		topic, ok := e.topic, names[e.store] == f.store.ID()
 		if ok && e.dest >= 0 {
 			topic = p.dests[e.dest].Topic
@@ -231,12 +234,4 @@ func (f *Flow) saveTimedRegularly(ctx context.Context) {
 		}
 		f.timed.poke()
 	}
-}
-
-// pinTimed is the lowest log position that timed messages need.
-func (f *Flow) pinTimed() mq.LogOffset {
-	if f.timed.index.Stats().Pending > 0 {
-		return 0
-	}
-	return mq.LogOffset(1<<63 - 1)
 }

@@ -35,6 +35,7 @@ type world struct {
 	tune      func(*Config)
 	tuneStore func(*storage.Config)
 	fail      func(m *record.Message) error // asked before each delivery
+	after     func()                        // called between a delivery's append and its note
 
 	shift atomic.Int64 // of the wall clock
 	logs  *syncBuffer
@@ -87,14 +88,22 @@ func (s failing) AppendInternal(m *record.Message) (storage.Appended, error) {
 			return storage.Appended{}, err
 		}
 	}
-	return s.Store.AppendInternal(m)
+	at, err := s.Store.AppendInternal(m)
+	if s.w.after != nil {
+		s.w.after()
+	}
+	return at, err
 }
 
 func (s failing) AppendAllInternal(ms []*record.Message, dst []storage.Appended) ([]storage.Appended, error) {
 	if s.w.fail != nil && len(ms) > 0 {
 		return dst, mq.ErrUnavailable // then they are put one by one, and asked for
 	}
-	return s.Store.AppendAllInternal(ms, dst)
+	dst, err := s.Store.AppendAllInternal(ms, dst)
+	if s.w.after != nil {
+		s.w.after()
+	}
+	return dst, err
 }
 
 const dir = "/store"
@@ -235,6 +244,14 @@ func (w *world) sendAt(topic string, queue int, due int64, body string) mq.Queue
 		w.t.Fatal(err)
 	}
 	return a.Queue
+}
+
+// sendPlain stores a message that is not delayed.
+func (w *world) sendPlain(topic string, body []byte) {
+	w.t.Helper()
+	if _, err := w.store.Append(&record.Message{Topic: topic, BornHost: host, StoreHost: host, Body: body}); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // got is a delivered message.
