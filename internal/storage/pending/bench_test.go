@@ -2,7 +2,9 @@ package pending
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/vfs"
@@ -16,11 +18,12 @@ func BenchmarkThrough(b *testing.B) {
 	cfg.Durable = func() mq.LogOffset { return end }
 	cfg.Fence = cfg.Durable
 	cfg.Flush = func() error { return nil }
-	x, _, err := Open(vfs.OS(), b.TempDir(), cfg)
+	dir := b.TempDir()
+	x, _, err := Open(vfs.OS(), dir, cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer x.Close()
+	defer func() { x.Close() }()
 	r := rand.New(rand.NewPCG(1, 2))
 	topic := x.Topic("t")
 	const month = 30 * 24 * 3600 * 1000
@@ -38,6 +41,21 @@ func BenchmarkThrough(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "in/s")
+	b.StopTimer()
+	if err := x.Checkpoint("bench"); err != nil {
+		b.Fatal(err)
+	}
+	x.Close()
+	began := time.Now()
+	if x, _, err = Open(vfs.OS(), dir, cfg); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(time.Since(began).Microseconds())/1000, "open-ms")
+	var mem runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&mem)
+	b.ReportMetric(float64(mem.HeapAlloc)/1e6, "heap-MB")
+	b.StartTimer()
 	in := b.Elapsed()
 	buf := make([]Entry, 0, 1024)
 	for until := int64(0); until < month+1000; {
