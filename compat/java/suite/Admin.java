@@ -76,10 +76,11 @@ final class Admin {
         c.await("six queues in the route", 10, () -> Suite.admin.examineTopicRouteInfo(topic).getQueueDatas().get(0).getWriteQueueNums() == 6);
         Suite.admin.deleteTopicInBroker(new HashSet<>(Set.of(Suite.broker)), topic);
         Suite.admin.deleteTopicInNameServer(new HashSet<>(Set.of(Suite.namesrv)), Suite.cluster, topic);
-        MQClientException e = Case.refused(MQClientException.class, () -> Suite.admin.examineTopicRouteInfo(topic), "the route of a deleted topic");
-        Case.same(17, e.getResponseCode(), "code for a deleted topic");
+        if (Suite.rocketmq) return; // the route may come back, its queues are deleted by and by, and a topic that comes back early finds them
+        c.await("the route to be gone", 10, () -> {
+            try { return Suite.admin.examineTopicRouteInfo(topic) == null; } catch (MQClientException e) { return e.getResponseCode() == 17; }
+        });
         Case.check(!Suite.admin.getAllTopicConfig(Suite.broker, 5000).getTopicConfigTable().containsKey(topic), "still in the broker's table");
-        if (Suite.rocketmq) return; // its queues are deleted by and by, and a topic that comes back early finds them
         c.topic(topic, 2, false);
         Case.same(0L, Suite.reader.maxOffset(Case.queues(topic).get(0)) + Suite.reader.maxOffset(Case.queues(topic).get(1)), "offsets of the topic that came back");
     }
@@ -232,6 +233,7 @@ final class Admin {
         try {
             c.await("the messages after the time again", 20, () -> { missing.removeAll(a.list()); missing.removeAll(b.list()); return missing.isEmpty(); });
         } catch (Case.Wrong w) {
+            if (Suite.rocketmq) { c.note = "not obeyed by all: a pull parked by the former owner of a queue spends the reset there"; return; }
             throw new Case.Wrong(w.getMessage() + ": " + missing + " are missing, reset to " + to.values() + ", now " + Suite.admin.examineConsumeStats(group, topic).getOffsetTable().values().stream().map(o -> o.getConsumerOffset() + "/" + o.getBrokerOffset()).toList());
         }
         long took = System.currentTimeMillis() - at;
@@ -252,13 +254,14 @@ final class Admin {
         k.start();
         c.await("ten messages", 15, () -> got.size() == 10);
         k.shutdown();
-        c.await("the offsets", 10, () -> Suite.admin.examineConsumeStats(group, topic).computeTotalDiff() == 0);
+        c.await("the offsets", 10, () -> Case.done(group, topic));
         List<?> done = Suite.admin.resetOffsetByTimestampOld(group, topic, System.currentTimeMillis() - 3_600_000, true);
         Case.same(2, done.size(), "queues set back");
         c.exactly(c.consume(group, topic, "*"), got.bodies(), 20);
         MessageQueue q = Case.queues(topic).get(0);
         String other = c.group(16);
         Suite.admin.updateConsumeOffset(Suite.broker, other, q, 1);
+        if (Suite.rocketmq) return; // it refuses statistics of groups without a retry topic
         var o = Suite.admin.examineConsumeStats(other, topic).getOffsetTable().get(q);
         Case.check(o != null && o.getConsumerOffset() == 1, "offset set by hand: " + o);
     }
@@ -272,9 +275,9 @@ final class Admin {
         k.start();
         c.await("ten messages", 15, () -> got.size() == 10);
         k.shutdown();
-        c.await("the offsets", 10, () -> Suite.admin.examineConsumeStats(from, topic).computeTotalDiff() == 0);
+        c.await("the offsets", 10, () -> Case.done(from, topic));
         Suite.admin.cloneGroupOffset(from, to, topic, true);
-        for (MessageQueue q : Case.queues(topic))
+        if (!Suite.rocketmq) for (MessageQueue q : Case.queues(topic)) // it refuses statistics of groups without a retry topic
             Case.same(Suite.reader.maxOffset(q), Suite.admin.examineConsumeStats(to, topic).getOffsetTable().get(q).getConsumerOffset(), "cloned offset of " + q);
         c.send(topic, "after");
         c.exactly(c.consume(to, topic, "*"), List.of("after"), 15);
@@ -309,7 +312,7 @@ final class Admin {
         SendResult r = c.send(topic, "tracked");
         Case.Got got = c.consume(done, topic, "*");
         c.await("the message", 15, () -> got.size() == 1);
-        c.await("the lag to be 0", 15, () -> Suite.admin.examineConsumeStats(done, topic).computeTotalDiff() == 0);
+        c.await("the lag to be 0", 15, () -> Case.done(done, topic));
         MessageExt m = Suite.admin.viewMessage(topic, r.getMsgId());
         var tracks = Suite.admin.messageTrackDetail(m);
         Case.check(tracks.stream().anyMatch(t -> t.getConsumerGroup().equals(done) && t.getTrackType().name().equals("CONSUMED")), "tracks: " + tracks);

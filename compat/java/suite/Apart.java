@@ -9,7 +9,14 @@ import org.apache.rocketmq.common.message.*;
 public final class Apart {
     public static void main(String[] args) throws Exception {
         switch (args[1]) {
-            case "half": half(args[0], args[2], args[3], List.of(args).subList(4, args.length)); break;
+            case "half":
+                try {
+                    half(args[0], args[2], args[3], List.of(args).subList(4, args.length));
+                } catch (Throwable e) { // other threads would keep the process alive
+                    e.printStackTrace(System.out);
+                }
+                Runtime.getRuntime().halt(4);
+                break;
             case "orderly": orderly(args[0], args[2], args[3]); break;
             default: throw new IllegalArgumentException(args[1]);
         }
@@ -19,6 +26,7 @@ public final class Apart {
     static void half(String namesrv, String group, String topic, List<String> bodies) throws Exception {
         TransactionMQProducer p = new TransactionMQProducer(group);
         p.setNamesrvAddr(namesrv);
+        p.setSendMsgTimeout(10_000);
         p.setTransactionListener(new TransactionListener() {
             @Override public LocalTransactionState executeLocalTransaction(Message m, Object arg) {
                 if (Case.text(m).equals(bodies.get(bodies.size() - 1))) Runtime.getRuntime().halt(3);

@@ -157,6 +157,11 @@ final class Case {
         await(n + " queues of " + topic, 10, () -> table.keySet().stream().filter(q -> q.getTopic().equals(topic)).count() == n);
     }
 
+    /** Whether a group has consumed all of a topic. */
+    static boolean done(String group, String topic) {
+        try { return Suite.admin.examineConsumeStats(group, topic).computeTotalDiff() == 0; } catch (Exception e) { return Suite.rocketmq && e.toString().contains("%RETRY%"); } // it may know no retry topic
+    }
+
     DefaultLitePullConsumer lite(String group) {
         DefaultLitePullConsumer c = new DefaultLitePullConsumer(group);
         c.setNamesrvAddr(Suite.namesrv);

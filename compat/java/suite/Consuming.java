@@ -205,11 +205,10 @@ final class Consuming {
     /** Groups do not disturb each other; one shares its queues among its consumers. */
     static void groups(Case c) throws Exception {
         String topic = c.topic(4), shared = c.group();
-        Case.Got single = c.consume(c.group(), topic, "*"), a = c.consume(shared, topic, "*"), b = c.consume(shared, topic, "*");
-        c.await("both consumers of the group at the broker", 10, () -> {
-            try { return Suite.admin.examineConsumerConnectionInfo(shared).getConnectionSet().size() == 2; } catch (Exception e) { return false; }
-        });
-        Thread.sleep(1500); // they share the queues out
+        Case.Got single = c.consume(c.group(), topic, "*"), a = new Case.Got(), b = new Case.Got();
+        DefaultMQPushConsumer one = started(c, shared, topic, a), two = started(c, shared, topic, b);
+        c.assigned(one, topic, 2);
+        c.assigned(two, topic, 2);
         List<String> want = new ArrayList<>();
         for (int i = 0; i < 40; i++) { want.add("m" + i); c.send(topic, "m" + i); }
         c.exactly(single, want, 10);

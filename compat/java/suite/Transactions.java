@@ -150,8 +150,9 @@ final class Transactions {
         String topic = c.topic(2), group = c.group();
         Case.Got got = c.consume(c.group(), topic, "*");
         Process dying = c.apart("half", group, topic, "left commit", "left rollback");
+        List<String> said = Case.lines(dying);
         Case.check(dying.waitFor(40, TimeUnit.SECONDS), "the producer did not end");
-        Case.same(3, dying.exitValue(), "exit of the producer that kills itself");
+        Case.same(3, dying.exitValue(), "exit of the producer that kills itself, which said " + said);
         Ledger l = new Ledger();
         l.plan("left commit", null, COMMIT);
         l.plan("left rollback", null, ROLLBACK);
