@@ -253,6 +253,7 @@ final class Admin {
         k.registerMessageListener(got);
         k.start();
         c.await("ten messages", 15, () -> got.size() == 10);
+        Thread.sleep(300); // what the listener has done is not yet what the client notes as done
         k.shutdown();
         c.await("the offsets", 10, () -> Case.done(group, topic));
         List<?> done = Suite.admin.resetOffsetByTimestampOld(group, topic, System.currentTimeMillis() - 3_600_000, true);
@@ -274,6 +275,7 @@ final class Admin {
         k.registerMessageListener(got);
         k.start();
         c.await("ten messages", 15, () -> got.size() == 10);
+        Thread.sleep(300); // what the listener has done is not yet what the client notes as done
         k.shutdown();
         c.await("the offsets", 10, () -> Case.done(from, topic));
         Suite.admin.cloneGroupOffset(from, to, topic, true);
