@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sundial-mq/sundial/internal/invariant"
 	"github.com/sundial-mq/sundial/internal/mq"
 )
 
@@ -137,11 +138,15 @@ func TestRegistrationThatIsDamaged(t *testing.T) {
 // it may unpack to. (Not parallel: it measures what is allocated meanwhile.)
 func TestRegistrationThatUnpacksToVeryMuch(t *testing.T) {
 	zeros := strings.Repeat("\x00", maxRegistration+1)
-	for name, b := range map[string][]byte{
-		"behind the end": pack(t, "\x00\x00\x00\x02{}\x00\x00\x00\x00\x00\x00\x00\x02[]"+zeros),
-		"in one piece":   pack(t, "\x02\x00\x00\x00"+zeros),
-		"from the start": pack(t, zeros),
+	for name, head := range map[string]string{
+		"behind the end": "\x00\x00\x00\x02{}\x00\x00\x00\x00\x00\x00\x00\x02[]",
+		"in one piece":   "\x02\x00\x00\x00",
+		"from the start": "",
 	} {
+		if invariant.On && name != "from the start" {
+			continue // packing and unpacking take half a minute each
+		}
+		b := pack(t, head+zeros)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		_, err := DecodeRegisterBroker(&RegisterBrokerHeader{Compressed: true}, 513, b)

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sundial-mq/sundial/internal/invariant"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/vfs/faultfs"
 	"github.com/sundial-mq/sundial/internal/vfs/memfs"
@@ -88,8 +89,12 @@ func once(fn func() error) error { return fn() }
 // in the next one, after a kill and after a power cut.
 func TestEveryCrashPoint(t *testing.T) {
 	t.Parallel()
+	step := int64(1)
+	if invariant.On {
+		step = 5 // everything takes ten times as long
+	}
 	for _, power := range []bool{false, true} {
-		for n := int64(0); ; n++ {
+		for n := int64(0); ; n += step {
 			w := &world{t: t, fs: memfs.New(uint64(n))}
 			w.cfg = w.config(2)
 			w.fs.StopAfter(n)
@@ -119,7 +124,11 @@ func TestEveryCrashPoint(t *testing.T) {
 func TestEveryFault(t *testing.T) {
 	t.Parallel()
 	cause := &os.PathError{Op: "write", Path: "x", Err: syscall.EIO}
-	for n := int64(1); ; n++ {
+	step := int64(1)
+	if invariant.On {
+		step = 5
+	}
+	for n := int64(1); ; n += step {
 		w := &world{t: t, fs: memfs.New(uint64(n))}
 		w.cfg = w.config(2)
 		w.open()

@@ -1,14 +1,17 @@
 package pending
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/sundial-mq/sundial/internal/invariant"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/vfs"
 	"github.com/sundial-mq/sundial/internal/vfs/memfs"
@@ -259,6 +262,19 @@ func (w *world) check() {
 			w.t.Fatalf("standing of %v is %d, pending %v", e, st, is)
 		}
 	}
+}
+
+// TestMain has the race detector try fewer histories: they take ten times as long.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	set := false
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == "rapid.checks" })
+	if invariant.On && !set {
+		if err := flag.Set("rapid.checks", "15"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
 }
 
 func TestModel(t *testing.T) {
