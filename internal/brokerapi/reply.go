@@ -193,6 +193,7 @@ func (a *API) push(ctx context.Context, c clients.Client, header *protocol.PushR
 
 func (a *API) pushHeader(born netip.AddrPort, h *protocol.SendHeader, props []byte) *protocol.PushReplyHeader {
 	now := time.Now().UnixMilli()
+	props = produce.AppendForeign(nil, props)
 	props = record.AppendWithout(nil, props, mq.PropMsgRegion, mq.PropTraceOn, mq.PropPushReplyTime)
 	props = record.AppendProperty(props, mq.PropMsgRegion, a.cfg.Region)
 	props = record.AppendProperty(props, mq.PropTraceOn, strconv.FormatBool(a.cfg.TraceOn))

@@ -66,6 +66,12 @@ func copyProperties(dst, props []byte, r *read, rewrite bool) []byte {
 	return dst
 }
 
+// AppendForeign appends what counts of the properties that a client sent to dst:
+// without the names that are the broker's own and the handles of readers.
+func AppendForeign(dst, props []byte) []byte {
+	return copyProperties(dst, props, new(read), false)
+}
+
 // note looks at one property and says whether it is copied.
 func (r *read) note(name, value []byte, rewrite bool) bool {
 	switch name[0] {

@@ -253,13 +253,15 @@ func (f *Flow) deadLetter(req *Request, old *record.Message, reason string) (*re
 	return m, nil
 }
 
-// properties is a new block: old's without the traces of the delay that is over
-// and with the names of the first life.
+// properties is a new block: old's without the traces of its delay or transaction,
+// which may be still to come when a client names the offset of a pending record, and
+// with the names of the first life.
 func (f *Flow) properties(req *Request, old *record.Message) []byte {
 	b := record.AppendWithout(make([]byte, 0, len(old.Properties)+512), old.Properties,
 		mq.PropDelay, mq.PropRealTopic, mq.PropRealQueueID, mq.PropReceipt, mq.PropDelayMillis, mq.PropWait,
 		mq.PropTimerDelaySec, mq.PropTimerDelayMs, mq.PropTimerDeliverMs, mq.PropTimerOutMs,
-		mq.PropTimerEnqueueMs, mq.PropTimerDequeueMs, mq.PropTimerRollTimes,
+		mq.PropTimerEnqueueMs, mq.PropTimerDequeueMs, mq.PropTimerRollTimes, mq.PropTimerDeleteKey,
+		mq.PropDue, mq.PropRecalled, mq.PropTxClient, mq.PropTxDue,
 		mq.PropMinOffset, mq.PropMaxOffset, propDLQTopic, propDLQID, propReason)
 	if _, ok := record.Property(b, mq.PropRetryTopic); !ok {
 		b = record.AppendProperty(b, mq.PropRetryTopic, old.Topic)
