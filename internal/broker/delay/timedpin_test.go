@@ -168,10 +168,6 @@ func TestIndexIsDerived(t *testing.T) {
 // waits for it: its position would pass the receipt.
 func TestCheckpointWaitsForDelivery(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		w.start()
-		start := time.Now().UnixMilli()
-		w.sendAt("T", 0, start+1000, "a")
-		w.sendAt("T", 0, start+3_600_000, "b")
 		var left atomic.Pointer[memfs.FS]
 		saved := make(chan error, 1)
 		w.after = func() {
@@ -188,6 +184,10 @@ func TestCheckpointWaitsForDelivery(t *testing.T) {
 			}
 			left.Store(w.disk.KillClone())
 		}
+		w.start()
+		start := time.Now().UnixMilli()
+		w.sendAt("T", 0, start+1000, "a")
+		w.sendAt("T", 0, start+3_600_000, "b")
 		w.pass(3 * time.Second)
 		if err := <-saved; err != nil {
 			t.Error(err)
