@@ -144,7 +144,7 @@ func (f *Flow) end(n Name, p *found, m *record.Message) (at storage.Appended, er
 	}
 	switch standing {
 	case pending.Cancelled:
-		return at, fmt.Errorf("%w: already done: %v was recalled or moved before", mq.ErrIllegalOperation, n)
+		return at, fmt.Errorf("%w: already done: %v was recalled, moved or fired before", mq.ErrIllegalOperation, n)
 	case pending.Passed:
 		return at, fmt.Errorf("%w: too late: %v, due %s, was delivered or recalled", mq.ErrIllegalOperation, n, instant(p.Due))
 	}
