@@ -2,15 +2,13 @@ package node
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/sundial-mq/sundial/internal/bin"
+	"github.com/sundial-mq/sundial/internal/broker/delay"
 	"github.com/sundial-mq/sundial/internal/broker/offsets"
 	"github.com/sundial-mq/sundial/internal/mq"
 	"github.com/sundial-mq/sundial/internal/record"
@@ -28,7 +26,7 @@ func checkPending(s *storage.Store, disk vfs.FS, configDir string, progress *off
 	if slices.Contains(ignore, pendingPop) {
 		return nil
 	}
-	clock, err := readTimerCheck(disk, filepath.Join(configDir, "timercheck"))
+	clock, err := delay.ReadTimerCheck(disk, filepath.Join(configDir, "timercheck"))
 	if err != nil {
 		return err
 	}
@@ -77,51 +75,23 @@ func eachRecord(s *storage.Store, key mq.QueueKey, from mq.QueueOffset, fn func(
 	return nil
 }
 
-// timerCheck is what RocketMQ's timer noted last (config/timercheck).
-type timerCheck struct {
-	readTime int64          // the slot that is read next, ms
-	enqueued mq.QueueOffset // entries from here on are not in the wheel yet
-}
-
-func readTimerCheck(disk vfs.FS, path string) (timerCheck, error) {
-	b, err := disk.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return timerCheck{}, nil
-	}
-	if err != nil {
-		return timerCheck{}, err
-	}
-	r := bin.NewReader(b)
-	read := r.Int64()
-	r.Int64() // flushed position of the timer log
-	return timerCheck{read, mq.QueueOffset(r.Int64())}, r.Err()
-}
-
-// timerID names a timed message: a rolled copy has the same.
-type timerID struct {
-	unique string
-	out    int64
-}
-
 // countWheel counts POP checkpoints among pending timers.
-func countWheel(s *storage.Store, at timerCheck) (n int, err error) {
-	waiting := map[timerID]bool{}
-	deleted := map[timerID]bool{}
+func countWheel(s *storage.Store, at delay.TimerCheck) (n int, err error) {
+	waiting := map[delay.TimerID]bool{}
+	deleted := map[delay.TimerID]bool{}
 	err = eachRecord(s, mq.QueueKey{Topic: mq.TopicTimer}, 0, func(v record.View) error {
 		value, _ := v.Property(mq.PropTimerOutMs)
 		out, err := strconv.ParseInt(string(value), 10, 64)
-		if err != nil || out < at.readTime && v.QueueOffset() < at.enqueued {
+		if err != nil || at.Passed(out, v.QueueOffset()) {
 			return nil
 		}
-		if target, ok := v.Property(mq.PropTimerDeleteKey); ok {
-			// With or without the topic before the key.
-			key := string(target)
-			deleted[timerID{key[strings.LastIndexByte(key, '+')+1:], out}] = true
+		if target, ok := delay.RecalledBy(v, out); ok {
+			deleted[target] = true
 			return nil
 		}
 		unique, _ := v.Property(mq.PropUniqueKey)
 		if real, _ := v.Property(mq.PropRealTopic); strings.HasPrefix(string(real), mq.TopicRevivePrefix) && string(tagOf(v)) == "ck" {
-			waiting[timerID{string(unique), out}] = true
+			waiting[delay.TimerID{Unique: string(unique), Out: out}] = true
 		}
 		return nil
 	})

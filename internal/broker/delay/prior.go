@@ -97,7 +97,7 @@ func ReadPrior(fsys vfs.FS, configDir, ownDir string, note *slog.Logger) (*Prior
 		}
 	}
 	p.files.stale = p.checkpoint == nil || p.offsets == nil
-	if p.timed.check, err = readTimerCheck(fsys, filepath.Join(configDir, "timercheck")); err != nil {
+	if p.timed.check, err = ReadTimerCheck(fsys, filepath.Join(configDir, "timercheck")); err != nil {
 		return nil, err
 	}
 	if p.over, err = openHandover(fsys, configDir, ownDir, p); err != nil {

@@ -22,42 +22,58 @@ import (
 //	          - recalled: another record names the unique key and the same time
 //	          - rolled: a later copy has the same key and time and rolled more often
 
-// timerCheck is what RocketMQ noted last.
-type timerCheck struct {
+// TimerCheck is what RocketMQ noted last of its wheel.
+type TimerCheck struct {
 	readTime int64          // the slot that is read next, ms
 	enqueued mq.QueueOffset // entries from here on are not in the wheel yet
 }
 
-func readTimerCheck(disk vfs.FS, path string) (timerCheck, error) {
+// Passed reports whether RocketMQ is through with the record at seq of the timer
+// topic, whose TIMER_OUT_MS is out.
+func (c TimerCheck) Passed(out int64, seq mq.QueueOffset) bool {
+	return out < c.readTime && seq < c.enqueued
+}
+
+// ReadTimerCheck reads RocketMQ's config/timercheck at path; one that is not there is zero.
+func ReadTimerCheck(disk vfs.FS, path string) (TimerCheck, error) {
 	b, err := disk.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return timerCheck{}, nil
+		return TimerCheck{}, nil
 	}
 	if err != nil {
-		return timerCheck{}, err
+		return TimerCheck{}, err
 	}
 	r := bin.NewReader(b)
 	read := r.Int64()
 	r.Int64() // flushed position of the timer log
-	c := timerCheck{read, mq.QueueOffset(r.Int64())}
+	c := TimerCheck{read, mq.QueueOffset(r.Int64())}
 	if err := r.Err(); err != nil {
-		return timerCheck{}, fmt.Errorf("read %s: %w", path, err)
+		return TimerCheck{}, fmt.Errorf("read %s: %w", path, err)
 	}
 	return c, nil
 }
 
-// timerID names a timed message of RocketMQ's: a rolled copy has the same.
-type timerID struct {
-	unique string
-	out    int64
+// TimerID names a timed message of RocketMQ's: a rolled copy has the same.
+type TimerID struct {
+	Unique string
+	Out    int64 // TIMER_OUT_MS
+}
+
+// RecalledBy is the message that v, whose TIMER_OUT_MS is out, takes back, false
+// when v is no recall of RocketMQ's.
+func RecalledBy(v record.View, out int64) (TimerID, bool) {
+	target, ok := v.Property(mq.PropTimerDeleteKey)
+	// With or without the topic before the key.
+	key := string(target)
+	return TimerID{key[strings.LastIndexByte(key, '+')+1:], out}, ok
 }
 
 // foreign are the timed messages in the queue that RocketMQ wrote and that are
 // still pending.
 type foreign struct {
-	check   timerCheck
+	check   TimerCheck
 	end     mq.QueueOffset // below it records without our due time are looked up here
-	waiting map[timerID]foreignTimer
+	waiting map[TimerID]foreignTimer
 	unread  map[mq.QueueOffset]bool // not readable now; better once too often than never
 }
 
@@ -67,9 +83,9 @@ type foreignTimer struct {
 }
 
 // readForeign goes over what the index does not know of the queue.
-func (f *Flow) readForeign(check timerCheck) (*foreign, error) {
-	fo := &foreign{check: check, end: f.store.MaxOffset(timedQueue), waiting: map[timerID]foreignTimer{}, unread: map[mq.QueueOffset]bool{}}
-	recalled := map[timerID]bool{}
+func (f *Flow) readForeign(check TimerCheck) (*foreign, error) {
+	fo := &foreign{check: check, end: f.store.MaxOffset(timedQueue), waiting: map[TimerID]foreignTimer{}, unread: map[mq.QueueOffset]bool{}}
+	recalled := map[TimerID]bool{}
 	for seq := max(f.store.MinOffset(timedQueue), f.timed.index.Next()); seq < fo.end; {
 		n, err := f.store.Entries(timedQueue, seq, f.entries)
 		if n == 0 {
@@ -89,7 +105,7 @@ func (f *Flow) readForeign(check timerCheck) (*foreign, error) {
 	return fo, nil
 }
 
-func (f *Flow) seeForeign(fo *foreign, recalled map[timerID]bool, seq mq.QueueOffset, e consumequeue.Entry) {
+func (f *Flow) seeForeign(fo *foreign, recalled map[TimerID]bool, seq mq.QueueOffset, e consumequeue.Entry) {
 	v, release, err := f.store.Record(e.Pos)
 	if err != nil {
 		fo.unread[seq] = true
@@ -100,17 +116,15 @@ func (f *Flow) seeForeign(fo *foreign, recalled map[timerID]bool, seq mq.QueueOf
 		return
 	}
 	out, ok := millisProperty(v.Properties(), mq.PropTimerOutMs)
-	if !ok || out < fo.check.readTime && seq < fo.check.enqueued {
+	if !ok || fo.check.Passed(out, seq) {
 		return
 	}
-	if target, ok := v.Property(mq.PropTimerDeleteKey); ok {
-		// With or without the topic before the key.
-		key := string(target)
-		recalled[timerID{key[strings.LastIndexByte(key, '+')+1:], out}] = true
+	if target, ok := RecalledBy(v, out); ok {
+		recalled[target] = true
 		return
 	}
 	unique, _ := v.Property(mq.PropUniqueKey)
-	id := timerID{string(unique), out}
+	id := TimerID{string(unique), out}
 	var rolls int64
 	if value, ok := v.Property(mq.PropTimerRollTimes); ok {
 		rolls, _ = strconv.ParseInt(bin.String(value), 10, 64)
@@ -120,7 +134,7 @@ func (f *Flow) seeForeign(fo *foreign, recalled map[timerID]bool, seq mq.QueueOf
 		return
 	case ok && have.rolls == rolls, len(unique) == 0:
 		// Two messages with one key, or without: all are delivered.
-		id.unique += "\x00" + strconv.FormatInt(int64(seq), 10)
+		id.Unique += "\x00" + strconv.FormatInt(int64(seq), 10)
 	}
 	fo.waiting[id] = foreignTimer{seq, rolls}
 }
@@ -132,11 +146,11 @@ func (fo *foreign) has(v record.View, seq mq.QueueOffset) bool {
 	}
 	out, _ := millisProperty(v.Properties(), mq.PropTimerOutMs)
 	unique, _ := v.Property(mq.PropUniqueKey)
-	id := timerID{string(unique), out}
+	id := TimerID{string(unique), out}
 	if t, ok := fo.waiting[id]; ok && t.seq == seq {
 		return true
 	}
-	id.unique += "\x00" + strconv.FormatInt(int64(seq), 10)
+	id.Unique += "\x00" + strconv.FormatInt(int64(seq), 10)
 	_, ok := fo.waiting[id]
 	return ok
 }

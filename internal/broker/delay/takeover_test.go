@@ -111,7 +111,7 @@ func TestRocketMQRunsInBetween(t *testing.T) {
 		if h, _, _ = ReadHandover(w.disk, dir+"/sundial"); !h.Ready() || h.TimerEnd != 1 || w.fileOf("timerwheel") == "stale" {
 			t.Errorf("with nothing pending: %+v", h)
 		}
-		check, err := readTimerCheck(w.disk, dir+"/config/timercheck")
+		check, err := ReadTimerCheck(w.disk, dir+"/config/timercheck")
 		if err != nil || check.enqueued != 1 || check.readTime > w.now().UnixMilli() || check.readTime < w.now().Add(-time.Second).UnixMilli() || len(w.fileOf("config/timercheck")) != timerCheckSize {
 			t.Errorf("timercheck %+v, %v", check, err)
 		}

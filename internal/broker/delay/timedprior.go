@@ -26,7 +26,7 @@ import (
 type timedPrior struct {
 	index *pending.Index
 	state pending.State
-	check timerCheck
+	check TimerCheck
 	flow  *Flow // once there is one
 
 	ends []timedEnd // receipts and recalls, in the order of the log
